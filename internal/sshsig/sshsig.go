@@ -1,0 +1,163 @@
+package sshsig
+
+import (
+	"bytes"
+	"crypto/rsa"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+
+	lib "github.com/hiddeco/sshsig"
+	"golang.org/x/crypto/ssh"
+)
+
+// Limits. A blob of an RSA-4096 key is about 1,600 bytes.
+const (
+	MaxBlob   = 2048 // longest SSHSIG blob in bytes
+	MaxArmor  = 4096 // longest armored signature in bytes
+	minRSABit = 3072 // shortest RSA modulus in bits
+)
+
+const (
+	armorBegin = "-----BEGIN SSH SIGNATURE-----\n"
+	armorEnd   = "-----END SSH SIGNATURE-----\n"
+	armorWidth = 70 // as ssh-keygen prints it
+)
+
+// Use says what a signature is for: RSA may sign policy, which is checked once
+// and in daylight, but not directives, which have to be small and quick.
+type Use int
+
+// The two uses.
+const (
+	ForPolicy Use = iota
+	ForDirective
+)
+
+// Errors that a caller may decide on.
+var (
+	ErrArmor     = errors.New("not one exact armored SSH signature")
+	ErrBlob      = errors.New("not a canonical SSH signature")
+	ErrKeyType   = errors.New("key type not accepted")
+	ErrNamespace = errors.New("signature is for another namespace")
+	ErrSignature = errors.New("signature does not match the content")
+)
+
+// Signature is one parsed signature with the key it names.
+type Signature struct {
+	Key         ssh.PublicKey
+	Fingerprint string // SHA256:…
+	Namespace   string
+	Blob        []byte // wire form, canonical
+	inner       *lib.Signature
+}
+
+// Parse reads the wire form. Bytes that do not encode back to themselves are
+// refused, so that one signature has one spelling.
+func Parse(blob []byte, use Use) (Signature, error) {
+	if len(blob) > MaxBlob {
+		return Signature{}, fmt.Errorf("%w: %d bytes, at most %d", ErrBlob, len(blob), MaxBlob)
+	}
+	inner, err := lib.ParseSignature(blob)
+	if err != nil {
+		return Signature{}, fmt.Errorf("%w: %v", ErrBlob, err)
+	}
+	if !bytes.Equal(inner.Marshal(), blob) {
+		return Signature{}, fmt.Errorf("%w: it does not encode back to the same bytes", ErrBlob)
+	}
+	if inner.HashAlgorithm != lib.HashSHA512 {
+		return Signature{}, fmt.Errorf("%w: hash %s, want sha512", ErrBlob, inner.HashAlgorithm)
+	}
+	if err := AcceptKey(inner.PublicKey, use); err != nil {
+		return Signature{}, err
+	}
+	return Signature{
+		Key:         inner.PublicKey,
+		Fingerprint: ssh.FingerprintSHA256(inner.PublicKey),
+		Namespace:   inner.Namespace,
+		Blob:        blob,
+		inner:       inner,
+	}, nil
+}
+
+// AcceptKey reports whether a key of this type may sign for use. Certificates
+// are refused: their authority and dates are not checked here.
+func AcceptKey(key ssh.PublicKey, use Use) error {
+	switch t := key.Type(); t {
+	case ssh.KeyAlgoED25519, ssh.KeyAlgoSKED25519, ssh.KeyAlgoECDSA256:
+		return nil
+	case ssh.KeyAlgoRSA:
+		if use == ForDirective {
+			return fmt.Errorf("%w: %s signs policy only; use Ed25519", ErrKeyType, t)
+		}
+		if ck, ok := key.(ssh.CryptoPublicKey); ok {
+			if pub, ok := ck.CryptoPublicKey().(*rsa.PublicKey); ok && pub.N.BitLen() >= minRSABit {
+				return nil
+			}
+		}
+		return fmt.Errorf("%w: RSA needs at least %d bits", ErrKeyType, minRSABit)
+	default:
+		return fmt.Errorf("%w: %s", ErrKeyType, t)
+	}
+}
+
+// Verify checks that the signature covers content in namespace.
+func (s Signature) Verify(content []byte, namespace string) error {
+	if s.Namespace != namespace {
+		return fmt.Errorf("%w: it says %q, want %q", ErrNamespace, s.Namespace, namespace)
+	}
+	if err := lib.Verify(bytes.NewReader(content), s.inner, s.Key, lib.HashSHA512, namespace); err != nil {
+		return fmt.Errorf("%w: %v", ErrSignature, err)
+	}
+	return nil
+}
+
+// Sign signs content in namespace with signer; rand is used by ECDSA and RSA.
+func Sign(signer ssh.Signer, rand io.Reader, content []byte, namespace string) (Signature, error) {
+	inner, err := lib.SignWithRand(bytes.NewReader(content), rand, signer, lib.HashSHA512, namespace)
+	if err != nil {
+		return Signature{}, err
+	}
+	return Parse(inner.Marshal(), ForPolicy)
+}
+
+// Armor prints the form that ssh-keygen writes and reads.
+func Armor(blob []byte) []byte {
+	var out bytes.Buffer
+	out.WriteString(armorBegin)
+	text := base64.StdEncoding.EncodeToString(blob)
+	for len(text) > 0 {
+		n := min(armorWidth, len(text))
+		out.WriteString(text[:n])
+		out.WriteByte('\n')
+		text = text[n:]
+	}
+	out.WriteString(armorEnd)
+	return out.Bytes()
+}
+
+// Unarmor reads exactly what Armor prints: one block, nothing before it,
+// nothing behind it. Stock tools read only the first of several blocks; a file
+// with more than one is refused here.
+func Unarmor(text []byte) ([]byte, error) {
+	if len(text) > MaxArmor {
+		return nil, fmt.Errorf("%w: %d bytes, at most %d", ErrArmor, len(text), MaxArmor)
+	}
+	body, ok := bytes.CutPrefix(text, []byte(armorBegin))
+	if !ok {
+		return nil, fmt.Errorf("%w: it does not start with the BEGIN line", ErrArmor)
+	}
+	body, ok = bytes.CutSuffix(body, []byte(armorEnd))
+	if !ok {
+		return nil, fmt.Errorf("%w: it does not end with the END line", ErrArmor)
+	}
+	blob, err := base64.StdEncoding.Strict().DecodeString(string(bytes.ReplaceAll(body, []byte("\n"), nil)))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %v", ErrArmor, err)
+	}
+	if !bytes.Equal(Armor(blob), text) {
+		return nil, fmt.Errorf("%w: lines are not as ssh-keygen prints them", ErrArmor)
+	}
+	return blob, nil
+}
