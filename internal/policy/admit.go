@@ -48,17 +48,22 @@ func (b *Bundle) Admit(d *model.Directive, fingerprints []string, now time.Time)
 
 // AdmitNamed is Admit for signers already resolved to names: what Evaluate uses
 // before anybody has signed.
-func (b *Bundle) AdmitNamed(d *model.Directive, names []string, now time.Time) model.Code {
+func (b *Bundle) AdmitNamed(d *model.Directive, actor string, cosigners []string, now time.Time) model.Code {
 	signers := make([]Signer, 0, 4)
-	for _, name := range names {
-		if _, machine := b.Root.Machines[name]; machine {
-			signers = append(signers, Signer{Name: name, Machine: true})
-			continue
+	for i := -1; i < len(cosigners); i++ {
+		name := actor
+		if i >= 0 {
+			name = cosigners[i]
 		}
-		if _, person := b.Root.People[name]; !person {
-			return model.CodeUnknownKey
+		s := Signer{Name: name}
+		if _, s.Machine = b.Root.Machines[name]; !s.Machine {
+			if _, person := b.Root.People[name]; !person {
+				return model.CodeUnknownKey
+			}
 		}
-		signers = append(signers, Signer{Name: name})
+		if !slices.Contains(signers, s) {
+			signers = append(signers, s)
+		}
 	}
 	return b.admit(d, signers, now)
 }

@@ -1,0 +1,118 @@
+package decisions
+
+import (
+	"slices"
+	"time"
+
+	"github.com/degradedmode/ic/internal/model"
+)
+
+// Ramp is the state of a recovery that is under way in one scope.
+type Ramp struct {
+	ID      string
+	From    int
+	To      int
+	Percent int
+	Since   time.Time // not_before of the last step
+}
+
+// Chain is what a recovery in one scope has to know: the tier in force by what
+// has been issued, everything that a step must list, and since when.
+type Chain struct {
+	Tier  int       // highest of live sheds and recoveries; a ramp below 100 % counts as its From
+	Since time.Time // latest start among what holds the tier
+	IDs   []string  // the whole chain, live or ended, ascending
+	Live  []string  // its live part
+	Ramp  *Ramp     // the live ramp that holds the tier, if any
+}
+
+// ChainOf collects the chain of one scope: exactly that scope, because an ending
+// ends only what has its own scope.
+func ChainOf(w *model.World, scope string) Chain {
+	var c Chain
+	listed := make(map[string]bool)
+	for i := range w.Issued {
+		is := &w.Issued[i]
+		d := &is.Directive
+		if d.Scope != scope || d.EndedAs() != model.Shed || !is.LiveAt(w.Now) || heldTier(d) == 0 {
+			continue // a finished recovery stays live for ever at tier 0 and holds nothing
+		}
+		c.Live = append(c.Live, d.ID)
+		listed[d.ID] = true
+		for _, id := range d.IDs {
+			listed[id] = true
+		}
+		c.raise(d)
+	}
+	slices.Sort(c.Live)
+	for id := range listed {
+		c.IDs = append(c.IDs, id)
+	}
+	slices.Sort(c.IDs)
+	return c
+}
+
+// raise takes a live shed or recovery step into account. A shed at the same
+// tier as a ramp is a halt: the ramp no longer holds the tier alone.
+func (c *Chain) raise(d *model.Directive) {
+	tier := heldTier(d)
+	switch {
+	case tier > c.Tier:
+		c.Tier, c.Since, c.Ramp = tier, d.NotBefore, rampOf(d)
+	case tier == c.Tier:
+		if d.NotBefore.After(c.Since) {
+			c.Since = d.NotBefore
+		}
+		switch r := rampOf(d); {
+		case r == nil:
+			c.Ramp = nil
+		case c.Ramp != nil && r.Since.After(c.Ramp.Since):
+			c.Ramp = r
+		}
+	}
+}
+
+// heldTier is the tier that a live directive holds on at least one host.
+func heldTier(d *model.Directive) int {
+	switch {
+	case d.Kind == model.Shed:
+		return d.Tier
+	case d.Percent < 100:
+		return d.From
+	default:
+		return d.To
+	}
+}
+
+func rampOf(d *model.Directive) *Ramp {
+	if !d.IsRecovery() || d.Percent == 100 {
+		return nil
+	}
+	return &Ramp{ID: d.Ramp, From: d.From, To: d.To, Percent: d.Percent, Since: d.NotBefore}
+}
+
+// TierOf is the tier of a service by what has been issued: the highest over its
+// own scope and the scope of all.
+func TierOf(w *model.World, service string) int {
+	tier := 0
+	for i := range w.Issued {
+		d := &w.Issued[i].Directive
+		if d.EndedAs() == model.Shed && d.Covers(service) && w.Issued[i].LiveAt(w.Now) {
+			tier = max(tier, heldTier(d))
+		}
+	}
+	return tier
+}
+
+// LiveOf lists the live directives of a kind in a scope, by id.
+func LiveOf(w *model.World, kind model.Kind, scope string) []string {
+	var ids []string
+	for i := range w.Issued {
+		d := &w.Issued[i].Directive
+		if d.Kind == kind && d.Scope == scope && w.Issued[i].LiveAt(w.Now) {
+			ids = append(ids, d.ID)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}

@@ -1,0 +1,146 @@
+package decisions
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/internal/policy"
+)
+
+// Ask is what a person says when he wants to use a right; everything else is
+// filled in from the policy and the world.
+type Ask struct {
+	Right    string
+	Scope    string // "": the widest the right covers
+	Tier     int    // shed: 0 means the next tier; recovery: the tier to go to, -1 means the next lower one
+	Feature  string
+	IDs      []string       // end: empty means all of the kind in scope
+	Lasts    model.Duration // bypass, freeze, ping: 0 means as long as the right allows
+	Under    model.Money    // bypass: zero means the right's own cap
+	Reason   string
+	Actor    string
+	Evidence string
+}
+
+// NextTier asks a recovery for the next lower tier.
+const NextTier = -1
+
+// ErrDraft is wrapped by every error of Draft.
+var ErrDraft = errors.New("cannot draft a directive")
+
+// Draft fills in the directive that an ask means. It lacks the id, the log head
+// and the signatures, and it may well be denied: Evaluate says so.
+func Draft(b *policy.Bundle, w *model.World, ask Ask) (model.Request, error) {
+	right, _, ok := b.Right(ask.Right)
+	if !ok {
+		return model.Request{}, fmt.Errorf("%w: no right named %q is in force: see ic can", ErrDraft, ask.Right)
+	}
+	d := model.Directive{
+		Fleet: w.Fleet, Incident: w.Incident.ID, Reason: ask.Reason, Kind: right.Kind, Right: ask.Right,
+		Scope: scopeOf(&right, ask.Scope), Policy: w.Policy,
+		IssuedAt: w.Now.Truncate(time.Second), NotBefore: w.Now.Truncate(time.Second),
+	}
+	if right.Cosign.Count > 0 {
+		lead := right.Lead
+		if lead == 0 {
+			lead = policy.DefaultLead
+		}
+		d.NotBefore = d.NotBefore.Add(lead.Std())
+	}
+	switch right.Kind {
+	case model.Shed:
+		d.Tier = ask.Tier
+		if d.Tier <= 0 {
+			d.Tier = nextTier(w, &right, d.Scope)
+		}
+	case model.Off:
+		if d.Feature = ask.Feature; d.Feature == "" && right.Feature != "*" {
+			d.Feature = right.Feature
+		}
+	case model.Bypass:
+		draftBypass(b, w, &d, &right, ask)
+	case model.Freeze, model.Ping:
+		d.NotAfter = d.NotBefore.Add(shorter(ask.Lasts, right.Lasts).Std())
+	case model.End:
+		d.Ends = right.Ends
+		if d.Ends == model.Shed {
+			draftRecovery(b, w, &d, ask.Tier)
+			break
+		}
+		if d.IDs = slices.Sorted(slices.Values(ask.IDs)); len(d.IDs) == 0 {
+			d.IDs = LiveOf(w, d.Ends, d.Scope)
+		}
+	}
+	return model.Request{Directive: d, Actor: ask.Actor, Evidence: ask.Evidence}, nil
+}
+
+// scopeOf is the scope asked for, else the widest one of the right.
+func scopeOf(right *policy.Right, asked string) string {
+	switch {
+	case asked != "":
+		return asked
+	case slices.Contains(right.Scope, model.AnyScope) || len(right.Scope) == 0:
+		return model.AnyScope
+	default:
+		return right.Scope[0]
+	}
+}
+
+func nextTier(w *model.World, right *policy.Right, scope string) int {
+	tier := ChainOf(w, scope).Tier + 1
+	if right.Tiers != nil {
+		tier = min(max(tier, right.Tiers.From), right.Tiers.To)
+	}
+	return tier
+}
+
+func draftBypass(b *policy.Bundle, w *model.World, d *model.Directive, right *policy.Right, ask Ask) {
+	if right.Bypass == nil {
+		return
+	}
+	d.Control = right.Bypass.Control
+	d.NotAfter = d.NotBefore.Add(shorter(ask.Lasts, right.Bypass.Lasts).Std())
+	d.Caps = fitCaps(b, w, d, right.Bypass)
+	if !ask.Under.IsZero() {
+		d.Caps.Under = ask.Under
+	}
+}
+
+// draftRecovery fills in the next step of the ramp of a scope.
+func draftRecovery(b *policy.Bundle, w *model.World, d *model.Directive, to int) {
+	c := ChainOf(w, d.Scope)
+	d.IDs, d.From, d.To = c.IDs, c.Tier, to
+	if to == NextTier {
+		d.To = c.Tier - 1
+	}
+	tier, _ := b.TierOf(c.Tier)
+	d.Percent = nextPercent(tier.Ramp, c.Ramp)
+	// The first id of a chain is unique to it; with the tier it names the ramp,
+	// so that every step of one tier has the same ramp without anybody's memory.
+	if c.Ramp != nil {
+		d.Ramp = c.Ramp.ID
+	} else if len(c.Live) > 0 {
+		d.Ramp = c.Live[len(c.Live)-1]
+	}
+}
+
+// nextPercent is the step after the one reached; without a ramp in the policy a
+// recovery goes in one step.
+func nextPercent(ramp []int, live *Ramp) int {
+	for _, p := range ramp {
+		if live == nil || p > live.Percent {
+			return p
+		}
+	}
+	return 100
+}
+
+func shorter(asked, limit model.Duration) model.Duration {
+	if asked > 0 {
+		return asked
+	}
+	return limit
+}

@@ -1,0 +1,87 @@
+package decisions
+
+import (
+	"fmt"
+	"sort"
+
+	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/internal/policy"
+)
+
+// Headline is the one line of the console: what matters now, which right fits
+// and which runbook.
+type Headline struct {
+	Text    string `json:"text"`
+	Right   string `json:"right,omitempty"`
+	Runbook string `json:"runbook,omitempty"`
+	Calm    bool   `json:"calm"`
+}
+
+// HeadlineOf picks what matters most: an abnormal signal with a right that fits
+// and is not already in force, then any abnormal signal, then signals that are
+// not known, then calm.
+func HeadlineOf(b *policy.Bundle, w *model.World) Headline {
+	names := make([]string, 0, len(b.Signals))
+	for name := range b.Signals {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	var handled, unknown string
+	best := Headline{}
+	for _, name := range names {
+		signal := b.Signals[name]
+		reading, ok := w.Readings[name]
+		switch {
+		case !ok || reading.State != model.ReadingValue:
+			if unknown == "" {
+				unknown = name
+			}
+		case signal.Abnormal == nil || !holds(*signal.Abnormal, reading.Value):
+		case signal.Right != "" && rightLive(w, signal.Right):
+			handled = signal.Right
+		case best.Text == "" || best.Right == "" && signal.Right != "":
+			best = Headline{Text: abnormal(name, &signal, &reading), Right: signal.Right, Runbook: signal.Runbook}
+		}
+	}
+	switch {
+	case best.Right != "":
+		return best
+	case handled != "":
+		return Headline{Text: fmt.Sprintf("%s is in force: watch the hosts and the end", handled)}
+	case best.Text != "":
+		return best
+	case unknown != "":
+		return Headline{Text: fmt.Sprintf("signal %s is not known: no recovery on it, shedding stays possible", unknown)}
+	default:
+		return Headline{Text: "every signal is within its bounds", Calm: true}
+	}
+}
+
+func rightLive(w *model.World, right string) bool {
+	for i := range w.Issued {
+		if w.Issued[i].Directive.Right == right && w.Issued[i].LiveAt(w.Now) {
+			return true
+		}
+	}
+	return false
+}
+
+func abnormal(name string, s *policy.Signal, r *model.Reading) string {
+	side, limit := "above", s.Abnormal.Above
+	if limit == nil {
+		side, limit = "below", s.Abnormal.Below
+	}
+	return fmt.Sprintf("%s is %s, %s %s", name, Quantity(r.Value, s.Unit), side, Quantity(*limit, s.Unit))
+}
+
+// Quantity prints a value with its unit: "3.0 s", "35 %", "0.42".
+func Quantity(v float64, unit string) string {
+	switch unit {
+	case "":
+		return fmt.Sprintf("%.3g", v)
+	case "ratio":
+		return fmt.Sprintf("%.3g %%", v*100)
+	default:
+		return fmt.Sprintf("%.3g %s", v, unit)
+	}
+}

@@ -1,0 +1,170 @@
+package decisions
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/degradedmode/ic/internal/model"
+)
+
+// Codes of what only the console enforces; a host does not know them. With the
+// codes of model.Code they are the stable vocabulary of verdicts. Behind each
+// stand the fields of model.Reason that it uses.
+const (
+	NoLease         model.Code = "no-lease"         // Name: holder, or empty
+	Frozen          model.Code = "frozen"           // Name: id of the freeze, At: its end
+	Dwell           model.Code = "dwell"            // Wait, N: tier
+	RampStep        model.Code = "ramp-step"        // Wait, N: percent reached, M: percent next
+	NotThatTier     model.Code = "not-that-tier"    // N: asked, M: current
+	OneTier         model.Code = "one-tier"         // N: from, M: to, Wait: for the first step
+	NotNextPercent  model.Code = "not-next-percent" // N: asked, M: next
+	OtherRamp       model.Code = "other-ramp"       // Name: the live ramp
+	IncompleteChain model.Code = "incomplete-chain" // Name: a live id that the ending does not list
+	NothingToEnd    model.Code = "nothing-to-end"   // Name: kind
+	SignalUnknown   model.Code = "signal-unknown"   // Name: signal, Other: state
+	SignalNotGood   model.Code = "signal-not-good"  // Name: signal, Wait: window
+	NoEvidence      model.Code = "no-evidence"      // -
+	NotDurable      model.Code = "log-not-durable"  // -
+	PerDay          model.Code = "per-day"          // N: used, M: allowed
+	OverTotal       model.Code = "over-total"       // Amount: worst case, Limit: total
+	NoInventory     model.Code = "no-inventory"     // -
+	NoReason        model.Code = "no-reason"        // -
+	IsReadOnly      model.Code = "read-only"        // -
+	EndsSoon        model.Code = "window-over"      // -
+)
+
+// soft codes are what time, people or a reading can still bring; the rest is
+// denied.
+var soft = map[model.Code]bool{
+	NoLease: true, Frozen: true, Dwell: true, RampStep: true, SignalUnknown: true, SignalNotGood: true,
+	NoEvidence: true, NotDurable: true, NoInventory: true, NoReason: true,
+	model.CodeQuorum: true, model.CodeClockUnfit: true,
+}
+
+// Sentence renders a reason for a person: what is in the way and what to do.
+func Sentence(r model.Reason) string {
+	if text, ok := dynamicSentence(r); ok {
+		return text
+	}
+	return staticSentence(r)
+}
+
+func dynamicSentence(r model.Reason) (string, bool) {
+	switch r.Code {
+	case NoLease:
+		if r.Name == "" {
+			return "nobody holds command: take it (ic incident take)", true
+		}
+		return fmt.Sprintf("%s holds command: ask for it (ic incident give) or let %s decide", r.Name, r.Name), true
+	case Frozen:
+		return fmt.Sprintf("a freeze (%s) is in force until %s; shedding stays possible", r.Name, clock(r.At)), true
+	case Dwell:
+		return fmt.Sprintf("wait %s: tier %d has to hold before it is left", wait(r.Wait), r.N), true
+	case RampStep:
+		return fmt.Sprintf("wait %s: %d %% of hosts have to hold before %d %%", wait(r.Wait), r.N, r.M), true
+	case NotThatTier:
+		return fmt.Sprintf("the scope is at tier %d, not at tier %d", r.M, r.N), true
+	case OneTier:
+		if r.Wait > 0 {
+			return fmt.Sprintf("from tier %d to tier %d is a jump: recovery goes one tier at a time; tier %d is possible in %s", r.N, r.M, r.N-1, wait(r.Wait)), true
+		}
+		return fmt.Sprintf("from tier %d to tier %d is a jump: recovery goes one tier at a time; go to tier %d first", r.N, r.M, r.N-1), true
+	case NotNextPercent:
+		return fmt.Sprintf("the next step of this ramp is %d %%, not %d %%", r.M, r.N), true
+	case OtherRamp:
+		return fmt.Sprintf("a ramp (%s) is under way: continue that one", r.Name), true
+	case IncompleteChain:
+		return fmt.Sprintf("%s is in force and not in the list: what has not been seen cannot be ended", r.Name), true
+	case NothingToEnd:
+		return fmt.Sprintf("no %s is in force in that scope", r.Name), true
+	case SignalUnknown:
+		return fmt.Sprintf("signal %s is %s: recovery needs a value (or recover-blind, two people)", r.Name, r.Other), true
+	case SignalNotGood:
+		return fmt.Sprintf("signal %s has not been good for the whole of %s", r.Name, wait(r.Wait)), true
+	case NoEvidence:
+		return "a blind recovery needs typed evidence: say what you have seen", true
+	case NotDurable:
+		return "the audit log cannot be written durably, and opening needs that: see ic doctor", true
+	case PerDay:
+		return fmt.Sprintf("%d of %d uses today are spent", r.N, r.M), true
+	case OverTotal:
+		return fmt.Sprintf("the worst case of %s is over the total of %s: ask for a smaller cap per host", r.Amount, r.Limit), true
+	case NoInventory:
+		return "the inventory of hosts is not known, so the worst case is not known: see ic doctor", true
+	case NoReason:
+		return "say why: --reason is written into the directive and the log", true
+	case IsReadOnly:
+		return "this console is read-only: no key of yours is in the trust root", true
+	case EndsSoon:
+		return "the window would be over before it began", true
+	}
+	return "", false
+}
+
+func staticSentence(r model.Reason) string {
+	switch r.Code {
+	case model.CodeUnknownRight:
+		return fmt.Sprintf("no right named %q is in force: see ic can", r.Name)
+	case model.CodeInactiveDomain:
+		return fmt.Sprintf("the domain that grants %q is not active: its owners' signatures are missing (ic policy inspect)", r.Name)
+	case model.CodeUnknownKey:
+		return fmt.Sprintf("%q is not in the trust root", r.Name)
+	case model.CodeWrongRole:
+		return fmt.Sprintf("only the role %s may use this right", r.Other)
+	case model.CodeQuorum:
+		return fmt.Sprintf("%s from %s (ic cosign)", plural(r.N, "more signature", "more signatures"), r.Other)
+	case model.CodeOutOfScope:
+		return fmt.Sprintf("the right does not cover %q", r.Name)
+	case model.CodeOverTier:
+		return fmt.Sprintf("the right covers tiers %d to %d", r.N, r.M)
+	case model.CodeOverCap:
+		return "a cap is over the one that was signed"
+	case model.CodeOverDuration:
+		return fmt.Sprintf("the right lasts at most %s", wait(r.Wait))
+	case model.CodeNoEnd:
+		return "an absolute end is required"
+	case model.CodePolicyExpired:
+		return "the policy has expired: only tightening and recovery are left"
+	case model.CodeNeverOpens:
+		return "authorization never opens, whoever signs"
+	case model.CodeClockUnfit:
+		return "the clock cannot be trusted, and a bypass ends by the clock: see ic doctor"
+	case model.CodeWrongKind:
+		return "the right grants something else"
+	case model.CodeUnknownFeature:
+		return fmt.Sprintf("the policy knows no feature %q", r.Name)
+	case model.CodeUnknownControl:
+		return fmt.Sprintf("the policy knows no control %q", r.Name)
+	case model.CodePolicyBehind:
+		return "a newer policy exists than the one at hand: fetch it first"
+	case model.CodePolicyMismatch:
+		return "the policy at hand differs from the one that was named"
+	case model.CodeForeignFleet:
+		return fmt.Sprintf("it is for another fleet (%s)", r.Name)
+	}
+	return "refused: " + string(r.Code)
+}
+
+// wait prints a duration as people say it: 3m12s, 45s, 1h05m.
+func wait(d model.Duration) string {
+	s := int64(d.Std().Round(time.Second) / time.Second)
+	switch {
+	case s < 60:
+		return fmt.Sprintf("%ds", s)
+	case s < 3600 && s%60 == 0:
+		return fmt.Sprintf("%dm", s/60)
+	case s < 3600:
+		return fmt.Sprintf("%dm%02ds", s/60, s%60)
+	default:
+		return fmt.Sprintf("%dh%02dm", s/3600, s%3600/60)
+	}
+}
+
+func clock(t time.Time) string { return t.UTC().Format("15:04:05Z") }
+
+func plural(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

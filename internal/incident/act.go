@@ -1,0 +1,108 @@
+package incident
+
+import (
+	"errors"
+	"time"
+
+	"github.com/degradedmode/ic/internal/decisions"
+	"github.com/degradedmode/ic/internal/model"
+)
+
+// Preview is what a confirmation shows: the request as it would be signed, the
+// verdict, the worst case, and when it was last rehearsed.
+type Preview struct {
+	Request   model.Request       `json:"request"`
+	Title     string              `json:"title"`
+	Verdict   model.Verdict       `json:"verdict"`
+	Reasons   []string            `json:"reasons"` // sentences
+	Who       string              `json:"who"`     // role that decides
+	Cosign    string              `json:"cosign"`  // "nobody else", "1 of finance"
+	Exposure  *decisions.Exposure `json:"exposure,omitempty"`
+	Rehearsed model.Rehearsal     `json:"rehearsed"`
+	Journeys  []string            `json:"journeys"`  // what users can no longer do
+	UserText  string              `json:"user_text"` // what users see at that tier
+	Typed     string              `json:"typed"`     // text to type before it goes; "" for tightening
+	Opens     bool                `json:"opens"`     // it would open an incident and take command
+}
+
+// Act is a confirmed wish. Asked is false when nobody was asked (--yes without a
+// terminal); the log says so.
+type Act struct {
+	Request model.Request
+	Asked   bool
+}
+
+// State of an act or a push: how far it has come, never what a pipeline says.
+type State string
+
+// States.
+const (
+	Planned     State = "planned"
+	Proposed    State = "proposed"
+	Sent        State = "sent"
+	Unconfirmed State = "unconfirmed"
+	Partial     State = "partial"
+	Effective   State = "effective"
+	Blocked     State = "blocked"
+	Dropped     State = "dropped"
+	Unknown     State = "UNKNOWN"
+)
+
+// Result of an act.
+type Result struct {
+	ID       string        `json:"id"`
+	State    State         `json:"state"`
+	Done     int           `json:"done"`
+	Total    int           `json:"total"`
+	Detail   string        `json:"detail"`
+	Token    string        `json:"token,omitempty"`
+	Verdict  model.Verdict `json:"verdict"`
+	Reasons  []string      `json:"reasons,omitempty"`
+	Incident string        `json:"incident"`
+	Receipt  string        `json:"receipt,omitempty"` // the record could not be written: keep this text
+	Carriers []string      `json:"carriers"`          // one line each: what happened
+}
+
+// BreakPlan is what a backend would do, in words.
+type BreakPlan struct {
+	Backend       string        `json:"backend"`
+	Operation     string        `json:"operation"`
+	Carrier       string        `json:"carrier"`
+	Digest        string        `json:"plan_digest"`
+	IDs           []string      `json:"ids"`
+	LeftOut       []string      `json:"left_out"`
+	Changes       []BreakChange `json:"changes"`
+	Restarts      int           `json:"restarts"`
+	Targets       int           `json:"targets"`
+	LastKnownGood string        `json:"last_known_good"` // yes, no, partly, unknown
+	Conflicts     []string      `json:"conflicts"`
+	Verdict       model.Verdict `json:"verdict"`
+	Reasons       []string      `json:"reasons"`
+	At            time.Time     `json:"at"`
+}
+
+// BreakChange is one value before and after.
+type BreakChange struct {
+	Target string `json:"target"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+	Owner  string `json:"owner,omitempty"`
+}
+
+// Progress of a push or an undo, as a backend tells it. It is never proof.
+type Progress struct {
+	Phase   string `json:"phase"`
+	Target  string `json:"target"`
+	Done    int    `json:"done"`
+	Total   int    `json:"total"`
+	Message string `json:"message"`
+}
+
+// Errors that decide an exit code.
+var (
+	ErrDenied     = errors.New("denied")                // exit 3
+	ErrNeeds      = errors.New("needs something first") // exit 6
+	ErrIntegrity  = errors.New("integrity failure")     // exit 5
+	ErrReadOnly   = errors.New("read-only")
+	ErrNoIncident = errors.New("no incident is open")
+)
