@@ -36,7 +36,7 @@ func HeadlineOf(b *policy.Bundle, w *model.World) Headline {
 			if unknown == "" {
 				unknown = name
 			}
-		case signal.Abnormal == nil || !holds(*signal.Abnormal, reading.Value):
+		case !Abnormal(&signal, &reading):
 		case signal.Right != "" && rightLive(w, signal.Right):
 			handled = signal.Right
 		case best.Text == "" || best.Right == "" && signal.Right != "":
@@ -67,11 +67,25 @@ func rightLive(w *model.World, right string) bool {
 }
 
 func abnormal(name string, s *policy.Signal, r *model.Reading) string {
-	side, limit := "above", s.Abnormal.Above
-	if limit == nil {
-		side, limit = "below", s.Abnormal.Below
+	return fmt.Sprintf("%s is %s, %s", name, Quantity(r.Value, s.Unit), LimitText(s))
+}
+
+// Abnormal reports whether a reading is a value beyond its signal's threshold.
+func Abnormal(s *policy.Signal, r *model.Reading) bool {
+	return s.Abnormal != nil && r.State == model.ReadingValue && holds(*s.Abnormal, r.Value)
+}
+
+// LimitText prints the threshold of a signal, "above 1 %"; "" if it has none.
+func LimitText(s *policy.Signal) string {
+	switch {
+	case s.Abnormal == nil:
+		return ""
+	case s.Abnormal.Above != nil:
+		return "above " + Quantity(*s.Abnormal.Above, s.Unit)
+	case s.Abnormal.Below != nil:
+		return "below " + Quantity(*s.Abnormal.Below, s.Unit)
 	}
-	return fmt.Sprintf("%s is %s, %s %s", name, Quantity(r.Value, s.Unit), side, Quantity(*limit, s.Unit))
+	return ""
 }
 
 // Quantity prints a value with its unit: "3.0 s", "35 %", "0.42".

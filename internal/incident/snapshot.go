@@ -13,6 +13,7 @@ import (
 type Snapshot struct {
 	At        time.Time            `json:"at"` // the clock of the fleet's world
 	Fleet     string               `json:"fleet"`
+	Rehearsal bool                 `json:"rehearsal"` // a drill's world: own root, own namespaces, REHEARSAL in every frame
 	Mode      model.Mode           `json:"mode"`
 	Person    string               `json:"person"`  // "" when no key of ours is in the trust root
 	Session   string               `json:"session"` // "" until something was written
@@ -67,6 +68,7 @@ type SkewView struct {
 	Lacking     int       `json:"lacking"`
 	Unreachable int       `json:"unreachable"`
 	Stale       int       `json:"stale"`
+	Unknown     int       `json:"unknown"`     // answered, and not with its report
 	At          time.Time `json:"at,omitzero"` // when the reports were read
 	Alarm       bool      `json:"alarm"`       // over the share that alarms
 	InventoryAt time.Time `json:"inventory_at,omitzero"`

@@ -220,7 +220,7 @@ type BackendsDoc struct {
 type Backend struct {
 	Bundled      string            `yaml:"bundled,omitempty"`
 	Path         string            `yaml:"path,omitempty"`
-	SHA256       map[string]string `yaml:"sha256,omitempty"` // "linux/amd64": hex
+	SHA256       map[string]string `yaml:"sha256,omitempty" keys:"any"` // "linux/amd64": hex
 	Config       map[string]string `yaml:"config"`
 	Targets      []string          `yaml:"targets"` // services, or "*"
 	Dependencies []string          `yaml:"dependencies"`
@@ -260,7 +260,7 @@ type Manifest struct {
 	V       int                     `yaml:"v"`
 	Fleet   string                  `yaml:"fleet"`
 	Version int64                   `yaml:"version"`
-	Files   map[string]ManifestFile `yaml:"files"`
+	Files   map[string]ManifestFile `yaml:"files" keys:"any"`
 }
 
 // ManifestFile pins one file.

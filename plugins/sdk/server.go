@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"context"
-	"sync"
 
 	"github.com/degradedmode/ic/plugins/sdk/backendv1"
 )
@@ -67,15 +66,9 @@ func (s *server) Stop(ctx context.Context, _ *backendv1.StopRequest) (*backendv1
 	return &backendv1.StopResponse{}, nil
 }
 
-// sender makes a Report of a stream. A stream takes one message at a time, a
-// backend may report from several goroutines.
+// sender makes a Report of a stream.
 func sender(stream interface {
 	Send(*backendv1.Progress) error
 }) Report {
-	var mu sync.Mutex
-	return func(p Progress) error {
-		mu.Lock()
-		defer mu.Unlock()
-		return stream.Send(progressToWire(p))
-	}
+	return func(p Progress) error { return stream.Send(progressToWire(p)) }
 }

@@ -2,8 +2,8 @@ package sdk
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"strings"
 	"sync"
 )
 
@@ -54,6 +54,9 @@ func (s *Session) Configure(ctx context.Context, config, secrets map[string]stri
 func (s *Session) Check(ctx context.Context) (out []Finding, err error) {
 	err = s.doConfigured(ctx, func(ctx context.Context) error {
 		out, err = s.backend.Check(ctx)
+		for i := range out {
+			out[i].Name, out[i].Detail = shown(out[i].Name), shown(out[i].Detail)
+		}
 		return err
 	})
 	return out, err
@@ -89,6 +92,10 @@ func (s *Session) plan(ctx context.Context, request PlanRequest) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
+	for i := range p.Changes {
+		p.Changes[i].Before = shown(p.Changes[i].Before)
+		p.Changes[i].Owner = shown(p.Changes[i].Owner)
+	}
 	p.LeftOut, p.Targets = leftOut, len(request.Targets)
 	p.Restarts = restarts(p.Changes)
 	if p.LastKnownGood == (LastKnownGood{}) {
@@ -96,6 +103,12 @@ func (s *Session) plan(ctx context.Context, request PlanRequest) (Plan, error) {
 	}
 	p.Digest = PlanDigest(&p)
 	return p, nil
+}
+
+// shown bounds what somebody else wrote, and makes it text: a message carries
+// nothing else.
+func shown(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), MaxCarrier)], "\uFFFD")
 }
 
 // restarts counts the hosts whose processes the changes would restart.
@@ -146,14 +159,14 @@ func (s *Session) Apply(ctx context.Context, digest, operation string, report Re
 		if owner, all := conflicted(&now); all {
 			return Refuse(CodeOwnerConflict, "everything the plan would write is owned by %s: nothing was written; use another backend", owner)
 		}
-		return s.backend.Apply(ctx, Application{Operation: operation, Plan: now}, report)
+		return s.backend.Apply(ctx, Application{Operation: operation, Plan: now}, serial(report))
 	})
 }
 
 // observeOrChanged tells apart who changed the world since the plan: this very
 // operation, sent once already, or somebody else.
 func (s *Session) observeOrChanged(ctx context.Context, operation string, report Report) error {
-	err := s.backend.Observe(ctx, operation, report)
+	err := s.backend.Observe(ctx, operation, serial(report))
 	if CodeOf(err) == CodeOperationUnknown {
 		return Refuse(CodeChanged, "what would be overwritten has changed since the plan: nothing was written; plan again")
 	}
@@ -176,7 +189,7 @@ func (s *Session) Observe(ctx context.Context, operation string, report Report) 
 		return err
 	}
 	return s.doConfigured(ctx, func(ctx context.Context) error {
-		return s.backend.Observe(ctx, operation, report)
+		return s.backend.Observe(ctx, operation, serial(report))
 	})
 }
 
@@ -186,7 +199,7 @@ func (s *Session) Undo(ctx context.Context, operation string, report Report) err
 		return err
 	}
 	return s.doConfigured(ctx, func(ctx context.Context) error {
-		return s.backend.Undo(ctx, operation, report)
+		return s.backend.Undo(ctx, operation, serial(report))
 	})
 }
 
@@ -244,10 +257,23 @@ func (s *Session) do(ctx context.Context, what func(context.Context) error) erro
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cancel = nil
-	if s.stopped && errors.Is(err, context.Canceled) {
+	if s.stopped && err != nil {
 		return Refuse(CodeStopped, "stopped in the middle: observe the operation to see what it did")
 	}
 	return err
+}
+
+// serial lets a backend report from several goroutines: a stream takes one
+// message at a time.
+func serial(report Report) Report {
+	var mu sync.Mutex
+	return func(p Progress) error {
+		mu.Lock()
+		defer mu.Unlock()
+		p.Target, p.RemoteID = shown(p.Target), shown(p.RemoteID)
+		p.Owner, p.Message = shown(p.Owner), shown(p.Message)
+		return report(p)
+	}
 }
 
 // guard turns a panic into an error: a backend in the console's own process must

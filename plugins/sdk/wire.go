@@ -122,9 +122,9 @@ func failureToWire(err error) error {
 			return s.Err()
 		}
 	}
-	s, detailErr := status.New(codes.FailedPrecondition, err.Error()).WithDetails(&backendv1.Failure{Code: string(CodeOf(err))})
+	s, detailErr := status.New(codes.FailedPrecondition, shown(err.Error())).WithDetails(&backendv1.Failure{Code: string(CodeOf(err))})
 	if detailErr != nil {
-		return status.Error(codes.Internal, err.Error())
+		return status.Error(codes.Internal, shown(err.Error()))
 	}
 	return s.Err()
 }

@@ -33,15 +33,11 @@ const maxDetail = 200
 
 // explain says in plain words what was tried, on what, and why it failed.
 func (c *Carrier) explain(what string, err error) error {
-	kind := kindOf(err)
-	if kind == nil {
-		return fmt.Errorf("%s in etcd: %s", what, untrusted.Text(reason(err), maxDetail))
+	where, detail := strings.Join(c.opts.Endpoints, ", "), untrusted.Text(reason(err), maxDetail)
+	if kind := kindOf(err); kind != nil {
+		return fmt.Errorf("%s at %s: %w (%s)", what, where, kind, detail)
 	}
-	where := strings.Join(c.opts.Endpoints, ", ")
-	if errors.Is(kind, context.Canceled) {
-		return fmt.Errorf("%s in etcd at %s: %w", what, where, kind)
-	}
-	return fmt.Errorf("%s at %s: %w (%s)", what, where, kind, untrusted.Text(reason(err), maxDetail))
+	return fmt.Errorf("%s in etcd at %s: %s", what, where, detail)
 }
 
 // kindOf sorts an error of the client into one that a caller knows, nil if none

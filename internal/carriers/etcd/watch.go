@@ -29,7 +29,7 @@ const (
 // maxDoublings keeps the shift below from overflowing; the cap is reached first.
 const maxDoublings = 16
 
-var errLost = errors.New("the connection to etcd is lost")
+var errLost = errors.New("the connection is lost; what is known stays in force")
 
 // Watch delivers every token of the fleet, each once, and then those that
 // arrive, until ctx or the carrier ends. It reads everything again after a break, after a
@@ -112,10 +112,10 @@ func (w *watch) follow(ctx context.Context, revision int64) error {
 		case <-due:
 			return nil
 		case <-lost:
-			return errLost
+			return w.explain("watch", errLost)
 		case r, open := <-events:
 			if !open {
-				return errLost
+				return w.explain("watch", errLost)
 			}
 			if err := r.Err(); errors.Is(err, rpctypes.ErrCompacted) {
 				return nil // what was compacted is in the next full read

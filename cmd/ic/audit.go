@@ -1,0 +1,212 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/degradedmode/ic/internal/audit"
+	"github.com/degradedmode/ic/internal/fleet"
+	"github.com/degradedmode/ic/internal/model"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) auditCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "audit", Short: "Show and verify the log"}
+	cmd.AddCommand(a.auditShowCmd(), a.auditVerifyCmd())
+	return cmd
+}
+
+func (a *app) auditShowCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show [INCIDENT]",
+		Short: "The history of an incident (default: the latest), or the list of incidents with --json",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.load(cmd)
+			if err != nil {
+				return err
+			}
+			all, err := audit.List(c.State)
+			if err != nil {
+				return err
+			}
+			chosen := latest(all, args)
+			if chosen == nil {
+				return fail(exitFailed, "no such incident in %s", c.State).hinting("incidents are the folders below incidents/ in the state folder")
+			}
+			return a.print(chosen.State, func(w io.Writer) {
+				fmt.Fprintf(w, "incident %s\n", chosen.ID)
+				for _, l := range chosen.State.Lines {
+					fmt.Fprintf(w, "%s  %-8s %-14s %s\n", l.At.UTC().Format("2006-01-02 15:04:05Z"), l.Actor, l.Kind, l.Text)
+				}
+			})
+		},
+	}
+}
+
+func latest(all []audit.Summary, args []string) *audit.Summary {
+	var found *audit.Summary
+	for i := range all {
+		s := &all[i]
+		switch {
+		case len(args) == 1 && s.ID == args[0]:
+			return s
+		case len(args) == 0 && (found == nil || s.State.Incident.OpenedAt.After(found.State.Incident.OpenedAt)):
+			found = s
+		}
+	}
+	return found
+}
+
+// verification is what audit verify prints.
+type verification struct {
+	OK       bool         `json:"ok"`
+	Result   audit.Result `json:"result"`
+	HostSaid int          `json:"heads_from_hosts"`
+	Problems []problem    `json:"problems"`
+}
+
+type problem struct {
+	File   string `json:"file"`
+	Offset int64  `json:"offset"`
+	Line   int    `json:"line"`
+	What   string `json:"what"`
+}
+
+func (a *app) auditVerifyCmd() *cobra.Command {
+	offline := false
+	cmd := &cobra.Command{
+		Use:   "verify [PATH...]",
+		Short: "Verify the log: order, content, who wrote it, and the heads that hosts kept",
+		Long: `Verify files or incident folders; without PATH, every incident of the state folder.
+Any changed byte fails with its file and offset and exit code 5. Heads that directives
+carried and hosts kept are held against the chain: a cut tail or a fork shows only by
+them, so --offline proves less. Verifying needs no network and no key.`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.load(cmd)
+			if err != nil {
+				return err
+			}
+			b, err := a.bundle(c, false)
+			if err != nil {
+				return err
+			}
+			world, err := a.world(c)
+			if err != nil {
+				return err
+			}
+			paths, err := a.logPaths(c, args)
+			if err != nil {
+				return err
+			}
+			out := verification{}
+			opts := audit.VerifyOptions{Realm: world.realm(), Fleet: c.Fleet, Trusted: func(fp string) (string, bool) {
+				s, ok := b.SignerOf(fp)
+				return s.Name, ok
+			}}
+			if !offline {
+				opts.Heads = a.headsOfHosts(cmd, c)
+				out.HostSaid = len(opts.Heads)
+			}
+			result, verr := audit.Verify(opts, paths...)
+			out.Result, out.OK = result, verr == nil
+			out.Problems = problemsOf(verr)
+			if verr != nil && len(out.Problems) == 0 {
+				return verr
+			}
+			if !out.OK {
+				a.code = exitIntegrity
+			}
+			return a.print(out, func(w io.Writer) { printVerification(w, &out) })
+		},
+	}
+	cmd.Flags().BoolVar(&offline, "offline", false, "do not ask hosts for the heads they kept")
+	return cmd
+}
+
+func (a *app) logPaths(c config, args []string) ([]string, error) {
+	if len(args) > 0 {
+		return args, nil
+	}
+	root := filepath.Dir(audit.Folder(c.State, "any"))
+	found, err := os.ReadDir(root)
+	if err != nil || len(found) == 0 {
+		return nil, fail(exitFailed, "there is no log in %s yet", c.State)
+	}
+	var out []string
+	for _, f := range found {
+		if f.IsDir() {
+			out = append(out, filepath.Join(root, f.Name()))
+		}
+	}
+	return out, nil
+}
+
+// headsOfHosts collects what hosts kept. A host that cannot be reached proves
+// nothing and stops nothing.
+func (a *app) headsOfHosts(cmd *cobra.Command, c config) []model.LogHead {
+	inv, _, err := a.inventory(c)
+	if err != nil || len(inv.Hosts) == 0 {
+		return nil
+	}
+	var heads []model.LogHead
+	seen := map[model.LogHead]bool{}
+	for _, h := range fleet.Pull(cmd.Context(), inv, fleet.Options{Fleet: c.Fleet, Now: a.real}) {
+		if h.Report == nil {
+			continue
+		}
+		for _, head := range h.Report.Heads {
+			if !seen[head] {
+				seen[head] = true
+				heads = append(heads, head)
+			}
+		}
+	}
+	return heads
+}
+
+// problemsOf takes a joined error apart.
+func problemsOf(err error) []problem {
+	var out []problem
+	var walk func(error)
+	walk = func(err error) {
+		if joined, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, e := range joined.Unwrap() {
+				walk(e)
+			}
+			return
+		}
+		var damage *audit.IntegrityError
+		if errors.As(err, &damage) {
+			out = append(out, problem{File: damage.File, Offset: damage.Offset, Line: damage.Line, What: damage.What})
+		}
+	}
+	if err != nil {
+		walk(err)
+	}
+	return out
+}
+
+func printVerification(w io.Writer, v *verification) {
+	for _, p := range v.Problems {
+		fmt.Fprintf(w, "FAILED %s: byte %d, line %d: %s\n", p.File, p.Offset, p.Line, p.What)
+	}
+	for _, f := range v.Result.Files {
+		end := "ended in order"
+		if !f.Ended {
+			end = "not ended (running, crashed or cut)"
+		}
+		fmt.Fprintf(w, "ok     %s: %d entries by %s, %s; %d kept heads lie on it, the highest at %d\n",
+			f.Origin, f.Entries, f.Person, end, f.HeadsMet, f.HighestHead)
+		if f.Torn != nil {
+			fmt.Fprintf(w, "       an unfinished write at the end, as a crash leaves it\n")
+		}
+	}
+	if v.OK {
+		fmt.Fprintf(w, "the log is whole: %d entries; %d heads from hosts were held against it\n", v.Result.Entries, v.HostSaid)
+	}
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/degradedmode/ic/internal/incident"
+	"github.com/degradedmode/ic/internal/model"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) breakCmd() *cobra.Command {
+	plan := false
+	cmd := &cobra.Command{
+		Use:   "break [BACKEND]",
+		Short: "Break glass: carry what is in force through a deploy pipeline",
+		Long: `Plan, confirm, push. Without BACKEND the one that shares least with what is failing
+is taken. Success is what hosts report, never what the pipeline says.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withDesk(cmd, func(ctx context.Context, d *incident.Desk) error {
+				d.Refresh(ctx)
+				name, err := chooseBackend(d, args)
+				if err != nil {
+					return err
+				}
+				p, err := d.PlanBreak(ctx, name)
+				if err != nil {
+					return err
+				}
+				if plan {
+					return a.print(p, func(w io.Writer) { printPlan(w, &p) })
+				}
+				printPlan(a.err, &p)
+				asked, err := a.confirm("", "break "+name)
+				if err != nil {
+					return err
+				}
+				result, err := d.Push(ctx, p, asked, a.progress())
+				return a.finish(&result, err)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&plan, "plan", false, "show the plan and stop")
+	cmd.AddCommand(a.breakUndoCmd(), a.breakCheckCmd())
+	return cmd
+}
+
+func chooseBackend(d *incident.Desk, args []string) (string, error) {
+	if len(args) == 1 {
+		return args[0], nil
+	}
+	backends := d.Snapshot().Backends
+	if len(backends) == 0 {
+		return "", fail(exitNeeds, "the policy names no backend")
+	}
+	return backends[0].Name, nil
+}
+
+// progress shows what a backend says, on stderr, one line for each new thing.
+func (a *app) progress() func(incident.Progress) {
+	last := ""
+	return func(p incident.Progress) {
+		line := fmt.Sprintf("%s %s %d/%d %s", p.Phase, p.Target, p.Done, p.Total, p.Message)
+		if line != last {
+			last = line
+			a.note("%s", line)
+		}
+	}
+}
+
+func (a *app) breakUndoCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "undo [OPERATION]",
+		Short: "Remove an override; only what still equals what was written is touched",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withDesk(cmd, func(ctx context.Context, d *incident.Desk) error {
+				operation := ""
+				if len(args) == 1 {
+					operation = args[0]
+				}
+				asked, err := a.confirm("remove the override", "")
+				if err != nil {
+					return err
+				}
+				result, err := d.UndoBreak(ctx, operation, asked, a.progress())
+				return a.finish(&result, err)
+			})
+		},
+	}
+}
+
+func (a *app) breakCheckCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check [BACKEND]",
+		Short: "Prove that breaking glass would work today; meant to run daily",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withDesk(cmd, func(ctx context.Context, d *incident.Desk) error {
+				name := ""
+				if len(args) == 1 {
+					name = args[0]
+				}
+				found := d.CheckBackends(ctx, name)
+				if len(found) == 0 {
+					return fail(exitUsage, "the policy names no backend %q", name)
+				}
+				for _, findings := range found {
+					for _, f := range findings {
+						if !f.OK {
+							a.code = exitFailed
+						}
+					}
+				}
+				return a.print(found, func(w io.Writer) {
+					for _, backend := range sortedKeys(found) {
+						for _, f := range found[backend] {
+							mark := "ok    "
+							if !f.OK {
+								mark = "FAILED"
+							}
+							fmt.Fprintf(w, "%s %s: %s: %s\n", mark, backend, f.Name, f.Detail)
+						}
+					}
+				})
+			})
+		},
+	}
+}
+
+// maxShown is how much of a carrier's value a plan shows: a token is a thousand
+// characters that nobody reads.
+const maxShown = 44
+
+func printPlan(w io.Writer, p *incident.BreakPlan) {
+	fmt.Fprintf(w, "backend %s, carrier %s, operation %s\n", p.Backend, p.Carrier, p.Operation)
+	fmt.Fprintf(w, "carries %d directives: %v\n", len(p.IDs), shortIDs(p.IDs))
+	if len(p.LeftOut) > 0 {
+		fmt.Fprintf(w, "does not fit: %v\n", shortIDs(p.LeftOut))
+	}
+	fmt.Fprintf(w, "restarts %d of %d, last-known-good on disk: %s\n", p.Restarts, p.Targets, p.LastKnownGood)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, c := range p.Changes {
+		fmt.Fprintf(t, "  %s\tbefore\t%s\n\tafter\t%s\n", c.Target, clip(c.Before), clip(c.After))
+	}
+	t.Flush()
+	for _, c := range p.Conflicts {
+		fmt.Fprintf(w, "conflict: %s\n", c)
+	}
+	if p.Verdict.Outcome != model.Permitted {
+		fmt.Fprintf(w, "%s: %v\n", p.Verdict.Outcome, p.Reasons)
+	}
+}
+
+func clip(s string) string {
+	switch {
+	case s == "":
+		return "(nothing)"
+	case len(s) > maxShown:
+		return fmt.Sprintf("%s… (%d bytes)", s[:maxShown], len(s))
+	}
+	return s
+}
+
+func shortIDs(ids []string) []string {
+	out := make([]string, len(ids))
+	for i, id := range ids {
+		out[i] = incident.ShortID(id)
+	}
+	return out
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/degradedmode/ic/internal/decisions"
+	"github.com/degradedmode/ic/internal/incident"
+	"github.com/degradedmode/ic/internal/model"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) canCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "can [RIGHT]",
+		Short: "The matrix now: permitted, needs, denied, and why",
+		Long: `Show every right that is in force with a verdict as of now, or one right with
+everything that a confirmation would show. It changes nothing. With a RIGHT the exit
+code is the verdict: 0 permitted, 6 needs something first, 3 denied.`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: a.completeRights,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withDesk(cmd, func(ctx context.Context, d *incident.Desk) error {
+				d.Refresh(ctx)
+				if len(args) == 1 {
+					return a.canOne(d, args[0])
+				}
+				rows := d.Snapshot().Matrix
+				return a.print(rows, func(w io.Writer) { printMatrix(w, rows) })
+			})
+		},
+	}
+}
+
+func (a *app) canOne(d *incident.Desk, right string) error {
+	p, err := d.Preview(decisions.Ask{Right: right, Tier: decisions.NextTier, Reason: "-"})
+	if err != nil {
+		return fail(exitUsage, "%w", err)
+	}
+	switch p.Verdict.Outcome {
+	case model.Needs:
+		a.code = exitNeeds
+	case model.Denied:
+		a.code = exitDenied
+	}
+	return a.print(p, func(w io.Writer) {
+		fmt.Fprintf(w, "%s: ", p.Verdict.Outcome)
+		describePreview(w, &p)
+	})
+}
+
+func printMatrix(w io.Writer, rows []decisions.Row) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "RIGHT\tDIRECTION\tWHO\tBESIDES\tNOW\tWHY")
+	for i := range rows {
+		r := &rows[i]
+		why := ""
+		if len(r.Verdict.Reasons) > 0 {
+			why = decisions.Sentence(r.Verdict.Reasons[0])
+		}
+		besides := "-"
+		if r.Cosign.Count > 0 {
+			besides = fmt.Sprintf("%d of %s", r.Cosign.Count, r.Cosign.Of)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, r.Verdict.Direction, r.Who, besides, r.Verdict.Outcome, why)
+	}
+	t.Flush()
+}
+
+// completeRights offers the names of rights to the shell.
+func (a *app) completeRights(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	c, err := a.load(cmd)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	b, err := a.bundle(c, false)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return b.RightNames(), cobra.ShellCompDirectiveNoFileComp
+}

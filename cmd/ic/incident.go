@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/degradedmode/ic/internal/incident"
+	"github.com/degradedmode/ic/internal/model"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) incidentCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "incident", Short: "Open, take, give, close, show", Args: cobra.NoArgs, RunE: a.showIncident}
+	title := ""
+	open := a.commandCmd("open", "Open an incident and take command", incident.Open, cobra.NoArgs, &title)
+	open.Flags().StringVar(&title, "title", "", "what it is about")
+	note := ""
+	closing := a.commandCmd("close", "Close the incident; refused while something is still owed", incident.CloseIt, cobra.NoArgs, &note)
+	closing.Flags().StringVar(&note, "note", "", "last words for the log")
+	none := ""
+	cmd.AddCommand(open,
+		a.commandCmd("take", "Take command, or renew it, for 3 hours", incident.Take, cobra.NoArgs, &none),
+		a.commandCmd("give PERSON", "Offer command to somebody", incident.Offer, cobra.ExactArgs(1), &none),
+		a.commandCmd("accept", "Accept command that was offered", incident.Accept, cobra.NoArgs, &none),
+		a.commandCmd("relinquish", "Give command up", incident.Relinquish, cobra.NoArgs, &none),
+		closing,
+		&cobra.Command{Use: "show", Short: "The open incident, who commands it and what keeps it open", Args: cobra.NoArgs, RunE: a.showIncident},
+	)
+	return cmd
+}
+
+func (a *app) commandCmd(use, short string, action incident.Action, args cobra.PositionalArgs, note *string) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: args,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.withDesk(cmd, func(ctx context.Context, d *incident.Desk) error {
+				if _, err := a.confirm(short+".", ""); err != nil {
+					return err
+				}
+				person := ""
+				if len(args) == 1 {
+					person = args[0]
+				}
+				result, err := d.Command(ctx, action, person, *note)
+				if err != nil {
+					return err
+				}
+				return a.print(result, func(w io.Writer) { fmt.Fprintln(w, result.Detail) })
+			})
+		},
+	}
+}
+
+func (a *app) showIncident(cmd *cobra.Command, _ []string) error {
+	return a.withDesk(cmd, func(ctx context.Context, d *incident.Desk) error {
+		d.Refresh(ctx)
+		s := d.Snapshot()
+		view := struct {
+			Incident model.Incident     `json:"incident"`
+			Blockers []string           `json:"blockers"`
+			Log      []incident.LogLine `json:"log"`
+		}{s.World.Incident, s.Blockers, s.Log}
+		return a.print(view, func(w io.Writer) {
+			fmt.Fprintln(w, incidentLine(&s))
+			for _, b := range s.Blockers {
+				fmt.Fprintf(w, "  keeps it open: %s\n", b)
+			}
+			for _, l := range s.Log {
+				fmt.Fprintf(w, "  %s  %-8s %s\n", l.At.UTC().Format("15:04:05Z"), l.Actor, l.Text)
+			}
+		})
+	})
+}
+
+func (a *app) cosignCmd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "cosign [FILE]",
+		Short: "Sign somebody's proposal, or carry one that is complete",
+		Long: `Read a proposal from FILE or, without one, from standard input (paste it), show
+what it would do, and add your signature. Approving is a signature over exactly these
+bytes; there is no other kind. When the proposal is complete, it is carried.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := a.readProposal(args)
+			if err != nil {
+				return err
+			}
+			return a.withDesk(cmd, func(ctx context.Context, d *incident.Desk) error {
+				p, err := d.ReadProposal(ctx, text)
+				if err != nil {
+					return err
+				}
+				describeApproval(a.err, &p)
+				asked, err := a.confirm("", p.Typed)
+				if err != nil {
+					return err
+				}
+				result, err := d.Cosign(ctx, p, asked)
+				return a.finish(&result, err)
+			})
+		},
+	}
+	return cmd
+}
+
+func (a *app) readProposal(args []string) (string, error) {
+	if len(args) == 0 {
+		if a.terminal() {
+			fmt.Fprintln(a.err, "paste the proposal and press Enter:")
+		}
+		return readLine(a.in)
+	}
+	info, err := os.Stat(args[0])
+	if err != nil {
+		return "", fail(exitUsage, "read the proposal: %w", err)
+	}
+	if info.Size() > maxAnswer+1 {
+		return "", fail(exitUsage, "read the proposal %s: %d bytes, at most %d", args[0], info.Size(), maxAnswer)
+	}
+	raw, err := os.ReadFile(args[0])
+	if err != nil {
+		return "", fail(exitUsage, "read the proposal: %w", err)
+	}
+	return string(raw), nil
+}
+
+func describeApproval(w io.Writer, p *incident.Approval) {
+	d := &p.Directive
+	fmt.Fprintf(w, "%s\n  right       %s\n  asked by    %s\n  signed by   %v\n  why         %s\n", p.Title, d.Right, p.Requester, p.Signers, d.Reason)
+	if p.Left > 0 {
+		fmt.Fprintf(w, "  window      %s to %s: %s left\n", d.NotBefore.UTC().Format("15:04:05Z"), d.NotAfter.UTC().Format("15:04:05Z"), p.Left)
+	}
+	if e := p.Exposure; e != nil {
+		fmt.Fprintf(w, "  worst case  at most %s: (%d hosts + %d) x %s a day; each item under %s\n", e.WorstCase, e.Hosts, e.Replacements, e.PerHost, e.Under)
+	}
+	for _, r := range p.Reasons {
+		fmt.Fprintf(w, "  needs       %s\n", r)
+	}
+}

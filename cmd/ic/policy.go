@@ -1,0 +1,295 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/degradedmode/ic/internal/breakglass"
+	"github.com/degradedmode/ic/internal/policy"
+	"github.com/spf13/cobra"
+)
+
+func (a *app) policyCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "policy", Short: "Write, check, sign and inspect the policy"}
+	cmd.AddCommand(a.policyFmtCmd(), a.policyLintCmd(), a.policySignCmd(), a.policyManifestCmd(), a.policyInspectCmd())
+	return cmd
+}
+
+// bundle loads and verifies the policy of a configuration. With keep the highest
+// versions seen are remembered, so that no older policy is ever obeyed again.
+func (a *app) bundle(c config, keep bool) (*policy.Bundle, error) {
+	if c.Policy == "" || c.Fleet == "" || c.RootSHA256 == "" {
+		return nil, fail(exitUsage, "no policy is configured: fleet, policy and root_sha256 are needed").
+			hinting("ic demo sets up a fleet to try; see docs/how-to for a real one")
+	}
+	world, err := a.world(c)
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(c.State, highestFile)
+	highest, err := policy.ReadHighest(path)
+	if err != nil {
+		return nil, fail(exitIntegrity, "%w", err)
+	}
+	opts := policy.LoadOptions{Fleet: c.Fleet, RootSHA256: c.RootSHA256, Realm: world.realm(), State: highest, Now: world.clock.Now().Wall}
+	b, now, err := policy.LoadDir(c.Policy, opts)
+	if err != nil {
+		code := exitIntegrity
+		if errors.Is(err, fs.ErrNotExist) {
+			code = exitUsage
+		}
+		return nil, fail(code, "policy: %w", err).hinting("ic policy inspect says what is there and what is missing")
+	}
+	if keep {
+		if err := policy.WriteHighest(path, now); err != nil {
+			a.note("the policy versions seen could not be remembered: %v", err)
+		}
+	}
+	return b, nil
+}
+
+// highestFile remembers in the state folder which policy was obeyed.
+const highestFile = "policy-highest.json"
+
+// policyDir is the folder that a policy command works on: --policy, the
+// configuration, or the current folder.
+func (a *app) policyDir(cmd *cobra.Command) (string, config, error) {
+	c, err := a.load(cmd)
+	if err != nil {
+		return "", c, err
+	}
+	if c.Policy == "" {
+		c.Policy = "."
+	}
+	return c.Policy, c, nil
+}
+
+func (a *app) policyFmtCmd() *cobra.Command {
+	check := false
+	cmd := &cobra.Command{
+		Use:   "fmt FILE...",
+		Short: "Print policy files in their one canonical form, in place",
+		Long:  "A signed file is byte-identical to what this prints. Signatures are over bytes: format before you sign.",
+		Args:  cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var changed []string
+			for _, path := range args {
+				src, err := os.ReadFile(path)
+				if err != nil {
+					return fail(exitUsage, "%w", err)
+				}
+				out, err := policy.Fmt(documentName(path), src)
+				if err != nil {
+					return fail(exitFailed, "%w", err)
+				}
+				if bytes.Equal(out, src) {
+					continue
+				}
+				changed = append(changed, path)
+				if !check {
+					if err := os.WriteFile(path, out, 0o644); err != nil {
+						return err
+					}
+				}
+			}
+			if check && len(changed) > 0 {
+				a.code = exitFailed
+			}
+			return a.print(map[string]any{"changed": changed}, func(w io.Writer) {
+				for _, path := range changed {
+					fmt.Fprintln(w, path)
+				}
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&check, "check", false, "change nothing; fail when a file is not canonical")
+	return cmd
+}
+
+// documentName is the name by which policy knows a document: roots keep their
+// folder.
+func documentName(path string) string {
+	if dir := filepath.Base(filepath.Dir(path)); dir == "roots" {
+		return "roots/" + filepath.Base(path)
+	}
+	return filepath.Base(path)
+}
+
+func (a *app) policyLintCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "lint [DIR]",
+		Short: "Check a policy folder against the rules of the standard",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, _, err := a.policyDir(cmd)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			findings, err := policy.LintDir(dir, policy.Names{Bundled: breakglass.BundledNames(), Now: a.real()})
+			if err != nil {
+				return fail(exitUsage, "%w", err)
+			}
+			for _, f := range findings {
+				if f.Severity == policy.LintError {
+					a.code = exitFailed
+				}
+			}
+			return a.print(findings, func(w io.Writer) {
+				for _, f := range findings {
+					fmt.Fprintln(w, f)
+				}
+				if len(findings) == 0 {
+					fmt.Fprintln(w, "nothing to complain about")
+				}
+			})
+		},
+	}
+}
+
+func (a *app) policySignCmd() *cobra.Command {
+	person, detached := "", ""
+	cmd := &cobra.Command{
+		Use:   "sign FILE",
+		Short: "Sign a file of the policy folder as yourself",
+		Long: `Sign FILE (such as payments.yaml or roots/1.yaml) of the policy folder. With
+--signature a detached signature made elsewhere, for example by ssh-keygen -Y sign, is
+verified and put in its place instead.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			dir, c, err := a.policyDir(cmd)
+			if err != nil {
+				return err
+			}
+			if person == "" {
+				person = c.Person
+			}
+			if person == "" || c.Fleet == "" {
+				return fail(exitUsage, "say who signs, and for which fleet").hinting("--as NAME and --fleet NAME, or person and fleet in the configuration")
+			}
+			world, err := a.world(c)
+			if err != nil {
+				return err
+			}
+			if detached != "" {
+				armored, err := os.ReadFile(detached)
+				if err != nil {
+					return fail(exitUsage, "%w", err)
+				}
+				if err := policy.AddDetached(dir, args[0], person, armored, world.realm(), c.Fleet); err != nil {
+					return fail(exitDenied, "%w", err)
+				}
+			} else {
+				signer, err := a.signer(cmd.Context(), c)
+				if err != nil {
+					return err
+				}
+				if err := policy.SignFile(dir, args[0], person, signer, randReader, world.realm(), c.Fleet); err != nil {
+					return fail(exitDenied, "%w", err)
+				}
+			}
+			return a.print(map[string]string{"file": args[0], "person": person}, func(w io.Writer) {
+				fmt.Fprintf(w, "%s is signed by %s\n", args[0], person)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&person, "as", "", "who signs (default: person of the configuration)")
+	cmd.Flags().StringVar(&detached, "signature", "", "detached armored signature to put in place")
+	return cmd
+}
+
+func (a *app) policyManifestCmd() *cobra.Command {
+	var version int64
+	cmd := &cobra.Command{
+		Use:   "manifest",
+		Short: "Write manifest.yaml over the files that are there, to be signed by the publishers",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, _, err := a.policyDir(cmd)
+			if err != nil {
+				return err
+			}
+			if version < 1 {
+				return fail(exitUsage, "--version is at least 1, and higher than the last one")
+			}
+			out, err := policy.BuildManifest(dir, version)
+			if err != nil {
+				return fail(exitFailed, "%w", err)
+			}
+			path := filepath.Join(dir, policy.ManifestFileName)
+			if err := os.WriteFile(path, out, 0o644); err != nil {
+				return err
+			}
+			return a.print(map[string]any{"file": path, "version": version}, func(w io.Writer) { fmt.Fprintf(w, "%s is written; sign it: ic policy sign manifest.yaml\n", path) })
+		},
+	}
+	cmd.Flags().Int64Var(&version, "version", 0, "version of the manifest")
+	return cmd
+}
+
+func (a *app) policyInspectCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:   "inspect",
+		Short: "Who signed what, what is inactive and why, days left",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dir, c, err := a.policyDir(cmd)
+			if err != nil {
+				return err
+			}
+			world, err := a.world(c)
+			if err != nil {
+				return err
+			}
+			highest, err := policy.ReadHighest(filepath.Join(c.State, highestFile))
+			if err != nil {
+				return fail(exitIntegrity, "%w", err)
+			}
+			r, err := policy.Inspect(dir, policy.LoadOptions{Fleet: c.Fleet, RootSHA256: c.RootSHA256, Realm: world.realm(), State: highest, Now: world.clock.Now().Wall})
+			if err != nil {
+				return fail(exitUsage, "%w", err)
+			}
+			if r.Error != "" {
+				a.code = exitIntegrity
+			}
+			return a.print(r, func(w io.Writer) { printInspect(w, &r) })
+		},
+	}
+}
+
+func printInspect(w io.Writer, r *policy.Report) {
+	if r.Error != "" {
+		fmt.Fprintf(w, "nothing of this policy may be obeyed: %s\n\n", r.Error)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "FILE\tVERSION\tSTATE\tSIGNED BY\tGROUP\tDAYS LEFT")
+	for _, f := range append([]policy.FileReport{r.Manifest}, r.Domains...) {
+		state, days := "active", "-"
+		if !f.Active {
+			state = "inactive"
+		}
+		if !f.Expires.IsZero() {
+			days = fmt.Sprint(f.DaysLeft)
+		}
+		fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\n", f.File, f.Version, state, strings.Join(f.Signed, ", "), f.Group, days)
+	}
+	t.Flush()
+	for _, f := range r.Domains {
+		if !f.Active {
+			fmt.Fprintf(w, "\n%s: %s", f.File, f.Why)
+		}
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(w, "\nnote: %s", note)
+	}
+	fmt.Fprintln(w)
+}

@@ -1,0 +1,405 @@
+package incident
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/degradedmode/ic/internal/audit"
+	"github.com/degradedmode/ic/internal/breakglass"
+	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/plugins/sdk"
+	"github.com/oklog/ulid/v2"
+)
+
+// Codes of what stands in the way of a push or of its removal.
+const (
+	nothingToCarry = "nothing is in force that a pipeline could carry"
+	onlySource     = "a shed or off in force would have no other source, and no host is known to hold it on disk"
+)
+
+// PlanBreak asks a backend what carrying everything in force would change. It
+// changes nothing.
+func (d *Desk) PlanBreak(ctx context.Context, backend string) (BreakPlan, error) {
+	d.Refresh(ctx)
+	w := d.world()
+	tokens := d.carried(&w)
+	plan := BreakPlan{Backend: backend, At: w.Now, Verdict: model.Verdict{Outcome: model.Permitted, Direction: model.Tighten, Assurance: model.HostHeld}}
+	if err := d.mayPush(tokens); err != nil {
+		return plan, err
+	}
+	b, open, err := d.start(ctx, backend)
+	if err != nil {
+		return plan, err
+	}
+	defer open.Close()
+	return d.planWith(ctx, b, open, tokens, &w, plan)
+}
+
+func (d *Desk) planWith(ctx context.Context, b Backend, open OpenBackend, tokens []sdk.Token, w *model.World, plan BreakPlan) (BreakPlan, error) {
+	described, err := open.Describe(ctx)
+	if err != nil {
+		return plan, fmt.Errorf("%s: describe: %w", b.Name, err)
+	}
+	made, err := open.Plan(ctx, sdk.PlanRequest{Tokens: tokens, Targets: targetsOf(w, b.Config.Targets)})
+	if err != nil {
+		return plan, fmt.Errorf("%s: plan: %w", b.Name, err)
+	}
+	plan.Carrier, plan.Digest = string(described.Carrier), made.Digest
+	plan.Restarts, plan.Targets, plan.LeftOut = made.Restarts, made.Targets, made.LeftOut
+	plan.LastKnownGood = lastKnownGood(w, made.LastKnownGood)
+	for _, t := range tokens {
+		if !slices.Contains(made.LeftOut, t.ID) {
+			plan.IDs = append(plan.IDs, t.ID)
+		}
+	}
+	for _, c := range made.Changes {
+		plan.Changes = append(plan.Changes, BreakChange{Target: c.Target, Before: c.Before, After: c.After, Owner: c.Owner})
+		if c.Conflict {
+			plan.Conflicts = append(plan.Conflicts, fmt.Sprintf("%s belongs to %s and stays untouched", c.Target, c.Owner))
+		}
+	}
+	id, err := ulid.New(ulid.Timestamp(w.Now), d.o.Rand)
+	if err != nil {
+		return plan, fmt.Errorf("make an operation id: %w", err)
+	}
+	plan.Operation = strings.ToLower(id.String())
+	return plan, nil
+}
+
+func (d *Desk) mayPush(tokens []sdk.Token) error {
+	switch {
+	case d.o.Person == "":
+		return fmt.Errorf("%w: no key of yours is in the trust root", ErrReadOnly)
+	case len(tokens) == 0:
+		return fmt.Errorf("%w: %s", ErrNeeds, nothingToCarry)
+	}
+	return nil
+}
+
+func (d *Desk) start(ctx context.Context, name string) (Backend, OpenBackend, error) {
+	b, ok := d.backend(name)
+	if !ok {
+		return b, nil, fmt.Errorf("the policy names no backend %q", name)
+	}
+	open, err := b.Open(ctx)
+	if err != nil {
+		return b, nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return b, open, nil
+}
+
+// carried is everything that a host has to know: what is in force, and every
+// ending, which costs little and repairs a host that has missed one. The most
+// important comes first.
+func (d *Desk) carried(w *model.World) []sdk.Token {
+	var ranked []breakglass.Ranked
+	for i := range w.Issued {
+		is := &w.Issued[i]
+		live := is.LiveAt(w.Now) || w.Now.Before(is.Directive.NotBefore) && is.EndedBy == ""
+		if is.Token == "" || !live {
+			continue
+		}
+		ranked = append(ranked, breakglass.Ranked{Directive: is.Directive, Token: is.Token})
+	}
+	return breakglass.InOrder(ranked)
+}
+
+// targetsOf lists the hosts that run one of the services a backend reaches.
+func targetsOf(w *model.World, services []string) []string {
+	var out []string
+	for i := range w.Hosts {
+		h := &w.Hosts[i]
+		if slices.Contains(services, model.AnyScope) || slices.ContainsFunc(h.Services, func(s string) bool { return slices.Contains(services, s) }) {
+			out = append(out, h.Host)
+		}
+	}
+	return out
+}
+
+// lastKnownGood joins what the backend knows with what hosts report: a host that
+// is neither volatile nor on safe defaults has its state on disk.
+func lastKnownGood(w *model.World, told sdk.LastKnownGood) string {
+	yes, no, unknown := told.Yes, told.No, 0
+	if yes+no == 0 {
+		for i := range w.Hosts {
+			switch r := w.Hosts[i].Report; {
+			case r == nil || !w.Hosts[i].Reachable:
+				unknown++
+			case r.State == "volatile" || r.State == "unpersisted":
+				no++
+			default:
+				yes++
+			}
+		}
+	} else {
+		unknown = told.Unknown
+	}
+	switch {
+	case no == 0 && unknown == 0:
+		return "yes"
+	case yes == 0 && no == 0:
+		return "unknown"
+	case yes == 0 && unknown == 0:
+		return "no"
+	default:
+		return fmt.Sprintf("partly: %d yes, %d no, %d unknown", yes, no, unknown)
+	}
+}
+
+// Push carries out a plan that was shown. The plan is made again first: when the
+// world has moved, nothing is done.
+func (d *Desk) Push(ctx context.Context, shown BreakPlan, asked bool, progress func(Progress)) (Result, error) {
+	d.acts.Lock()
+	defer d.acts.Unlock()
+	d.Refresh(ctx)
+	w := d.world()
+	result := Result{ID: shown.Operation, Incident: w.Incident.ID}
+	tokens := d.carried(&w)
+	if err := d.mayPush(tokens); err != nil {
+		return result, err
+	}
+	b, open, err := d.start(ctx, shown.Backend)
+	if err != nil {
+		return result, err
+	}
+	defer open.Close()
+	plan, err := d.planWith(ctx, b, open, tokens, &w, BreakPlan{Backend: shown.Backend})
+	if err != nil {
+		return result, err
+	}
+	if plan.Digest != shown.Digest {
+		return result, fmt.Errorf("%w: the plan has changed since it was shown: look at the new one", ErrNeeds)
+	}
+	log, err := d.session(ctx, &w)
+	if err != nil {
+		return result, err
+	}
+	result.Receipt = d.note(log, audit.PushIntent{Operation: shown.Operation, Backend: b.Name, PlanDigest: plan.Digest, IDs: plan.IDs, Restarts: plan.Restarts})
+	if !asked {
+		d.note(log, audit.Note{Text: "nobody was asked before the push " + shown.Operation})
+	}
+	d.publish()
+	heard := d.relay(b.Name, progress)
+	if err := open.Apply(ctx, plan.Digest, shown.Operation, heard.report); err != nil {
+		d.note(log, audit.PushOutcome{Operation: shown.Operation, State: audit.StateUnconfirmed, Detail: err.Error(), Total: plan.Targets})
+		d.publish()
+		return result, fmt.Errorf("%s: push: %w: what became of it is UNKNOWN until hosts report (ic status)", b.Name, err)
+	}
+	result.Carriers = heard.lines
+	d.note(log, audit.PushOutcome{Operation: shown.Operation, State: audit.StateSent, Detail: strings.Join(heard.lines, "; "), Total: plan.Targets})
+	d.observePush(ctx, log, &plan, shown.Operation, &result, progress)
+	d.publish()
+	return result, nil
+}
+
+// relayed collects what a backend says about itself, for the log.
+type relayed struct {
+	backend string
+	show    func(Progress)
+	lines   []string
+}
+
+// maxRelayed bounds the lines of one operation in the log.
+const maxRelayed = 20
+
+func (d *Desk) relay(backend string, show func(Progress)) *relayed {
+	return &relayed{backend: backend, show: show}
+}
+
+func (r *relayed) report(p sdk.Progress) error {
+	if r.show != nil {
+		r.show(Progress{Phase: string(p.Phase), Target: p.Target, Done: p.Done, Total: p.Total, Message: p.Message})
+	}
+	if len(r.lines) < maxRelayed {
+		line := fmt.Sprintf("%s: %s %s", r.backend, p.Phase, p.Target)
+		if p.RemoteID != "" {
+			line += " (" + p.RemoteID + ")"
+		}
+		r.lines = append(r.lines, line)
+	}
+	return nil
+}
+
+// pushObserve is how long host reports are waited for after a push: a pipeline
+// restarts in batches. What is not there by then is unconfirmed, and the console
+// goes on counting.
+const pushObserve = 90 * time.Second
+
+// observePush counts hosts that report every pushed id in force.
+func (d *Desk) observePush(ctx context.Context, log *audit.Writer, plan *BreakPlan, operation string, result *Result, progress func(Progress)) {
+	if d.o.Hosts == nil {
+		result.State, result.Detail = Unconfirmed, "no host reports are configured"
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, pushObserve)
+	defer cancel()
+	tick := time.NewTicker(observeEvery)
+	defer tick.Stop()
+	for {
+		d.seen.takeHosts(d.o.Hosts(limited), d.o.Clock.Now().Wall)
+		w := d.world()
+		result.Done, result.Total = pushed(&w, plan)
+		if progress != nil {
+			progress(Progress{Phase: "hosts", Done: result.Done, Total: result.Total, Message: "hosts that report all of it"})
+		}
+		d.publish()
+		if result.Total > 0 && result.Done == result.Total {
+			break
+		}
+		select {
+		case <-tick.C:
+			continue
+		case <-limited.Done():
+		}
+		break
+	}
+	reach := Reach{Done: result.Done, Total: result.Total}
+	result.State = reach.State()
+	result.Detail = fmt.Sprintf("%d of %d hosts report all of it", result.Done, result.Total)
+	d.note(log, audit.PushOutcome{Operation: operation, State: string(result.State), Detail: result.Detail, Done: result.Done, Total: result.Total})
+}
+
+// pushed counts the hosts on which everything pushed that concerns them has its
+// effect.
+func pushed(w *model.World, plan *BreakPlan) (done, total int) {
+	var dirs []*model.Directive
+	for i := range w.Issued {
+		if slices.Contains(plan.IDs, w.Issued[i].Directive.ID) && w.Issued[i].LiveAt(w.Now) {
+			dirs = append(dirs, &w.Issued[i].Directive)
+		}
+	}
+	for i := range w.Hosts {
+		h := &w.Hosts[i]
+		concerned, all := false, true
+		for _, dir := range dirs {
+			if slices.ContainsFunc(h.Services, dir.Covers) {
+				concerned = true
+				all = all && h.Reachable && h.Report != nil && hasEffect(h.Report, dir)
+			}
+		}
+		if concerned {
+			total++
+			if all {
+				done++
+			}
+		}
+	}
+	return done, total
+}
+
+// UndoBreak removes what an operation has put on hosts. It is denied while that
+// is the only thing that still carries a shed.
+func (d *Desk) UndoBreak(ctx context.Context, operation string, asked bool, progress func(Progress)) (Result, error) {
+	d.acts.Lock()
+	defer d.acts.Unlock()
+	d.Refresh(ctx)
+	w := d.world()
+	result := Result{ID: operation, Incident: w.Incident.ID}
+	over, err := findOverride(&w, operation)
+	if err != nil {
+		return result, err
+	}
+	if d.o.Person == "" {
+		return result, fmt.Errorf("%w: no key of yours is in the trust root", ErrReadOnly)
+	}
+	if only := d.onlyCarrierOf(&w, over); only != "" {
+		result.Reasons = []string{onlySource + ": " + only}
+		return result, fmt.Errorf("%w: %s", ErrDenied, result.Reasons[0])
+	}
+	b, open, err := d.start(ctx, over.Backend)
+	if err != nil {
+		return result, err
+	}
+	defer open.Close()
+	log, err := d.session(ctx, &w)
+	if err != nil {
+		return result, err
+	}
+	result.ID = over.Operation
+	result.Receipt = d.note(log, audit.UndoIntent{Operation: over.Operation, Backend: b.Name})
+	if !asked {
+		d.note(log, audit.Note{Text: "nobody was asked before the removal of " + over.Operation})
+	}
+	heard := d.relay(b.Name, progress)
+	if err := open.Undo(ctx, over.Operation, heard.report); err != nil {
+		d.note(log, audit.UndoOutcome{Operation: over.Operation, State: audit.StateUnconfirmed, Detail: err.Error()})
+		d.publish()
+		return result, fmt.Errorf("%s: undo: %w: the override counts as open", b.Name, err)
+	}
+	result.State, result.Carriers = Effective, heard.lines
+	result.Detail = "the override is gone from " + b.Name
+	d.note(log, audit.UndoOutcome{Operation: over.Operation, State: audit.StateUndone, Detail: strings.Join(heard.lines, "; ")})
+	d.publish()
+	return result, nil
+}
+
+// findOverride finds an override by its operation, by the end of it, or by its
+// backend; "" means the only one there is.
+func findOverride(w *model.World, name string) (*model.Override, error) {
+	var found *model.Override
+	for i := range w.Overrides {
+		o := &w.Overrides[i]
+		if name == "" || o.Operation == name || o.Backend == name || len(name) >= 4 && strings.HasSuffix(o.Operation, name) {
+			if found != nil {
+				return nil, fmt.Errorf("%w: more than one override fits: name the operation", ErrNeeds)
+			}
+			found = o
+		}
+	}
+	if found == nil {
+		return nil, errors.New("there is no such override: see ic status")
+	}
+	return found, nil
+}
+
+// onlyCarrierOf names a live shed or off that only this override carries and that
+// no host is known to hold on disk; "" when there is none.
+func (d *Desk) onlyCarrierOf(w *model.World, over *model.Override) string {
+	for i := range w.Issued {
+		is := &w.Issued[i]
+		kind := is.Directive.EndedAs()
+		if !slices.Contains(over.IDs, is.Directive.ID) || !is.LiveAt(w.Now) || kind != model.Shed && kind != model.Off {
+			continue
+		}
+		if len(is.Carried) == 0 && !heldOnDisk(w, is.Directive.ID) {
+			return TitleOf(&is.Directive)
+		}
+	}
+	return ""
+}
+
+func heldOnDisk(w *model.World, id string) bool {
+	for i := range w.Hosts {
+		r := w.Hosts[i].Report
+		if w.Hosts[i].Reachable && r != nil && r.State != "volatile" && r.State != "unpersisted" && inForce(r, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// CheckBackends runs the daily check of one backend, or of all.
+func (d *Desk) CheckBackends(ctx context.Context, name string) map[string][]sdk.Finding {
+	out := make(map[string][]sdk.Finding)
+	for _, b := range d.o.Backends {
+		if name != "" && b.Name != name {
+			continue
+		}
+		open, err := b.Open(ctx)
+		if err != nil {
+			out[b.Name] = []sdk.Finding{{Name: "start", Detail: err.Error()}}
+			continue
+		}
+		findings, err := open.Check(ctx)
+		if err != nil {
+			findings = append(findings, sdk.Finding{Name: "check", Detail: err.Error()})
+		}
+		out[b.Name] = findings
+		open.Close()
+	}
+	return out
+}

@@ -1,0 +1,226 @@
+package incident
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/degradedmode/ic/internal/audit"
+	"github.com/degradedmode/ic/internal/decisions"
+	"github.com/degradedmode/ic/internal/directive"
+	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/internal/policy"
+	"golang.org/x/crypto/ssh"
+)
+
+// Deadlines, in real time. Each is the longest a person waits before he is told
+// UNKNOWN instead of nothing.
+const (
+	signLimit    = 60 * time.Second // a key that wants to be touched
+	carryLimit   = 2 * time.Second
+	readLimit    = 3 * time.Second // readings, reports, carriers
+	observeLimit = 6 * time.Second // host reports after an act
+	observeEvery = 150 * time.Millisecond
+	refreshEvery = time.Second
+)
+
+// Carrier is a flag service: it carries tokens, it cannot mint them.
+type Carrier interface {
+	Name() string
+	// Put stores one token under its id; the same again is not an error.
+	Put(ctx context.Context, id, token string) error
+	// Read gives every token it holds, by id.
+	Read(ctx context.Context) (map[string]string, error)
+}
+
+// Cell is a value in a store that can compare and swap; Revision 0 means absent.
+type Cell struct {
+	Value    string
+	Revision int64
+}
+
+// Board is where the lease and proposals stand when a store with
+// compare-and-swap can be reached.
+type Board interface {
+	Lease(ctx context.Context) (Cell, error)
+	SwapLease(ctx context.Context, previous int64, value string) error
+	Proposal(ctx context.Context, id string) (Cell, error)
+	SwapProposal(ctx context.Context, id string, previous int64, value string) error
+}
+
+// Options is what a desk is made of. Everything that touches the world outside
+// is passed in here.
+type Options struct {
+	Realm     directive.Realm
+	Fleet     string
+	Person    string // name in the trust root; "" reads only
+	State     string // state folder
+	Second    string // second folder for the log; "" none
+	Session   string // name of this session, new for every start
+	Bundle    *policy.Bundle
+	Clock     model.Clock
+	Rand      io.Reader // nil: crypto/rand
+	Signer    func(context.Context) (ssh.Signer, error)
+	Carriers  []Carrier
+	Board     Board // nil: none
+	Readings  func(context.Context) map[string]model.Reading
+	Hosts     func(context.Context) []model.HostView
+	Inventory model.Inventory
+	Backends  []Backend
+	Faults    func() []FaultView                                       // drills only
+	Fault     func(ctx context.Context, name string, clear bool) error // drills only
+}
+
+// Desk is one seat at one incident: what it sees, and the road by which it acts.
+// It is safe for concurrent use.
+type Desk struct {
+	o       Options
+	seen    observed
+	history *history
+
+	acts sync.Mutex // one act at a time: its verdict must still be true when it is carried
+
+	mu  sync.Mutex
+	log *audit.Writer
+
+	receiptMu sync.Mutex
+	receipts  []string
+
+	snapshot atomic.Pointer[Snapshot]
+	changed  chan struct{}
+}
+
+// New makes a desk. It reads the log and nothing else: the first snapshot is
+// there before any service has answered.
+func New(o Options) (*Desk, error) {
+	if o.Rand == nil {
+		o.Rand = rand.Reader
+	}
+	if o.Bundle == nil || o.Clock == nil || o.State == "" {
+		return nil, fmt.Errorf("a desk needs a policy, a clock and a state folder")
+	}
+	d := &Desk{o: o, changed: make(chan struct{}, 1)}
+	d.seen.carriers = make([]carrierState, len(o.Carriers))
+	d.history = newHistory(o.State, o.Second)
+	if err := d.history.read(); err != nil {
+		return nil, err
+	}
+	d.publish()
+	return d, nil
+}
+
+// Close ends the session in the log.
+func (d *Desk) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.log == nil {
+		return nil
+	}
+	return d.log.Close("the console was closed")
+}
+
+// Changed says that a new snapshot is there; several changes may be one signal.
+func (d *Desk) Changed() <-chan struct{} { return d.changed }
+
+// Snapshot is the latest one. It never blocks.
+func (d *Desk) Snapshot() Snapshot { return *d.snapshot.Load() }
+
+// Run keeps the desk up to date until ctx ends.
+func (d *Desk) Run(ctx context.Context) {
+	tick := time.NewTicker(refreshEvery)
+	defer tick.Stop()
+	for {
+		d.Refresh(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Refresh asks every source once, at the same time, and publishes a snapshot
+// after each answer. It returns when all have answered or their deadlines are
+// over.
+func (d *Desk) Refresh(ctx context.Context) {
+	d.seen.refresh(ctx, &d.o, d.publish)
+	d.publish()
+}
+
+// publish builds a snapshot from what is known now.
+func (d *Desk) publish() {
+	// A log that cannot be read is shown by the reader's own error; what was read
+	// before stays.
+	_ = d.history.read()
+	s := d.view()
+	d.snapshot.Store(&s)
+	select {
+	case d.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Preview judges a wish and says what a confirmation has to show. It asks
+// nobody.
+func (d *Desk) Preview(ask decisions.Ask) (Preview, error) {
+	w := d.world()
+	if ask.Actor == "" {
+		ask.Actor = d.o.Person
+	}
+	request, err := decisions.Draft(d.o.Bundle, &w, ask)
+	if err != nil {
+		return Preview{}, err
+	}
+	return d.previewOf(&w, request), nil
+}
+
+func (d *Desk) previewOf(w *model.World, request model.Request) Preview {
+	b := d.o.Bundle
+	right, _, _ := b.Right(request.Directive.Right)
+	verdict := decisions.Evaluate(b, w, &request)
+	p := Preview{
+		Request: request, Title: TitleOf(&request.Directive), Verdict: verdict, Reasons: sentences(&verdict),
+		Who: right.Who, Cosign: cosignText(right.Cosign), Rehearsed: w.Rehearsals[request.Directive.Right],
+		Typed: typedFor(&request.Directive, verdict.Direction), Opens: w.Incident.OpenedAt.IsZero(),
+	}
+	if request.Directive.Kind == model.Bypass {
+		worst := decisions.WorstCase(b, w, &request.Directive)
+		p.Exposure = &worst
+	}
+	if request.Directive.Kind == model.Shed {
+		tier, _ := b.TierOf(request.Directive.Tier)
+		p.UserText = tier.Text
+		p.Journeys = brokenJourneys(b, request.Directive.Tier)
+	}
+	return p
+}
+
+func cosignText(c policy.Cosign) string {
+	if c.Count == 0 {
+		return "nobody else"
+	}
+	return fmt.Sprintf("%d of %s", c.Count, c.Of)
+}
+
+// brokenJourneys names what users can no longer do at a tier.
+func brokenJourneys(b *policy.Bundle, tier int) []string {
+	off := func(feature string) bool { return b.Features[feature].Tiers[tier] == "off" }
+	var out []string
+	for _, name := range sortedNames(b.Journeys) {
+		for _, set := range b.Journeys[name].BrokenBy {
+			all := len(set) > 0
+			for _, feature := range set {
+				all = all && off(feature)
+			}
+			if all {
+				out = append(out, name)
+				break
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,314 @@
+package incident
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/degradedmode/ic/internal/audit"
+	"github.com/degradedmode/ic/internal/decisions"
+	"github.com/degradedmode/ic/internal/directive"
+	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/internal/sshsig"
+	"github.com/oklog/ulid/v2"
+)
+
+// Execute is the road: verdict, intent on disk, sign, carry, observe, outcome on
+// disk. It judges again whatever the caller has shown before, on a world read
+// afresh. ErrDenied and ErrNeeds come with a Result that says why.
+func (d *Desk) Execute(ctx context.Context, act Act) (Result, error) {
+	d.acts.Lock()
+	defer d.acts.Unlock()
+	direction := d.o.Bundle.Direction(&act.Request.Directive)
+	if direction != model.Tighten {
+		// What opens or recovers is judged by what is true now. What tightens
+		// waits for nobody.
+		d.Refresh(ctx)
+	}
+	w := d.world()
+	act.Request.Actor = d.o.Person
+	act.Request.Cosigners = nil
+	adopt(&act.Request.Directive, &w)
+	verdict := decisions.Evaluate(d.o.Bundle, &w, &act.Request)
+	result := Result{Verdict: verdict, Reasons: sentences(&verdict), Incident: w.Incident.ID}
+	switch {
+	case verdict.Outcome == model.Permitted:
+		return d.carryOut(ctx, &w, act, result)
+	case verdict.Outcome == model.Needs && onlySignatures(&verdict):
+		return d.propose(ctx, &w, act, result)
+	case verdict.Outcome == model.Needs:
+		return d.refuse(ctx, &w, act, result, ErrNeeds)
+	default:
+		return d.refuse(ctx, &w, act, result, ErrDenied)
+	}
+}
+
+// adopt puts a draft into the incident and the policy of the world it is judged
+// in: a confirmation may have been on screen for a while.
+func adopt(r *model.Directive, w *model.World) {
+	r.Incident, r.Policy, r.Fleet = w.Incident.ID, w.Policy, w.Fleet
+	shift := w.Now.Truncate(time.Second).Sub(r.IssuedAt)
+	if shift <= 0 {
+		return
+	}
+	// The window starts when it is confirmed, not when it was drafted.
+	r.IssuedAt, r.NotBefore = r.IssuedAt.Add(shift), r.NotBefore.Add(shift)
+	if !r.NotAfter.IsZero() {
+		r.NotAfter = r.NotAfter.Add(shift)
+	}
+}
+
+func onlySignatures(v *model.Verdict) bool {
+	for _, r := range v.Reasons {
+		if r.Code != model.CodeQuorum {
+			return false
+		}
+	}
+	return true
+}
+
+// refuse writes the refusal down and returns it. A log that cannot take it does
+// not change the answer.
+func (d *Desk) refuse(ctx context.Context, w *model.World, act Act, result Result, kind error) (Result, error) {
+	if d.o.Person != "" && !w.Incident.OpenedAt.IsZero() {
+		if log, err := d.session(ctx, w); err == nil {
+			d.note(log, audit.Denied{Request: audit.AskOf(&act.Request), Reasons: result.Verdict.Reasons})
+		}
+	}
+	d.publish()
+	return result, fmt.Errorf("%w: %s", kind, strings.Join(result.Reasons, "; "))
+}
+
+// carryOut takes a permitted act down the road.
+func (d *Desk) carryOut(ctx context.Context, w *model.World, act Act, result Result) (Result, error) {
+	log, err := d.session(ctx, w)
+	if err != nil {
+		return result, err
+	}
+	payload, err := d.fix(&act.Request.Directive, log)
+	if err != nil {
+		return result, err
+	}
+	result.ID, result.Incident = act.Request.Directive.ID, w.Incident.ID
+	intent := audit.Intent{Payload: string(payload), Request: audit.AskOf(&act.Request), Verdict: result.Verdict, Asked: act.Asked}
+	if err := d.before(log, result.Verdict.Direction, intent, &result); err != nil {
+		return result, err
+	}
+	token, err := d.sign(ctx, payload, nil)
+	if err != nil {
+		return result, err
+	}
+	return d.deliver(ctx, log, w, &act.Request.Directive, token, []string{d.o.Person}, result)
+}
+
+// fix gives a directive its id and the head of our log, and its bytes: from here
+// on it is what it is.
+func (d *Desk) fix(dir *model.Directive, log *audit.Writer) ([]byte, error) {
+	id, err := ulid.New(ulid.Timestamp(d.o.Clock.Now().Wall), d.o.Rand)
+	if err != nil {
+		return nil, fmt.Errorf("make an id: %w", err)
+	}
+	dir.ID, dir.Log = id.String(), log.Head()
+	return directive.Encode(*dir)
+}
+
+// before writes the intent. Whatever opens or recovers needs it durable; what
+// tightens gets a receipt when no disk can take it.
+func (d *Desk) before(log *audit.Writer, direction model.Direction, intent audit.Intent, result *Result) error {
+	if direction == model.Tighten {
+		result.Receipt = d.note(log, intent)
+		return nil
+	}
+	if err := log.Append(intent); err != nil {
+		return fmt.Errorf("%w: %w: nothing was signed", ErrNeeds, err)
+	}
+	return nil
+}
+
+// note writes an entry that must not hold anything up, and keeps its receipt on
+// screen when no disk could take it.
+func (d *Desk) note(log *audit.Writer, body audit.Body) string {
+	receipt, err := log.AppendOrReceipt(body)
+	if err != nil {
+		return err.Error()
+	}
+	d.receiptMu.Lock()
+	defer d.receiptMu.Unlock()
+	if receipt == nil {
+		if len(log.Late()) == 0 {
+			d.receipts = nil
+		}
+		return ""
+	}
+	d.receipts = append(d.receipts, receipt.Text())
+	return receipt.Text()
+}
+
+// sign adds our signature to those at hand.
+func (d *Desk) sign(ctx context.Context, payload []byte, others []sshsig.Signature) (string, error) {
+	limited, cancel := context.WithTimeout(ctx, signLimit)
+	defer cancel()
+	signer, err := d.o.Signer(limited)
+	if err != nil {
+		return "", fmt.Errorf("sign: %w", err)
+	}
+	type answer struct {
+		sig sshsig.Signature
+		err error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		sig, err := directive.Sign(signer, d.o.Rand, payload, d.o.Realm, d.o.Fleet)
+		done <- answer{sig, err}
+	}()
+	select {
+	case <-limited.Done():
+		return "", fmt.Errorf("sign: the key did not answer within %s: %w", signLimit, limited.Err())
+	case a := <-done:
+		if a.err != nil {
+			return "", fmt.Errorf("sign: %w", a.err)
+		}
+		return directive.Token(payload, append(others, a.sig)...)
+	}
+}
+
+// deliver writes down what was signed, hands it to every carrier, and counts
+// the hosts that report it.
+func (d *Desk) deliver(ctx context.Context, log *audit.Writer, w *model.World, dir *model.Directive, token string, signers []string, result Result) (Result, error) {
+	signed := audit.Signed{ID: dir.ID, Token: token, Signers: signers}
+	if result.Verdict.Direction == model.Tighten {
+		if text := d.note(log, signed); text != "" {
+			result.Receipt = text
+		}
+	} else if err := log.Append(signed); err != nil {
+		return result, fmt.Errorf("%w: %w: it was signed and not sent", ErrNeeds, err)
+	}
+	result.Token, result.State = token, Sent
+	d.publish()
+	result.Carriers = d.carry(ctx, log, dir.ID, token)
+	d.observe(ctx, log, dir, &result)
+	d.publish()
+	return result, nil
+}
+
+// carry gives the token to all carriers at once. A carrier that fails is a line,
+// not an error: break-glass is what it is for.
+func (d *Desk) carry(ctx context.Context, log *audit.Writer, id, token string) []string {
+	type answer struct {
+		name string
+		err  error
+	}
+	answers := make(chan answer, len(d.o.Carriers))
+	for _, c := range d.o.Carriers {
+		go func() {
+			limited, cancel := context.WithTimeout(ctx, carryLimit)
+			defer cancel()
+			answers <- answer{c.Name(), c.Put(limited, id, token)}
+		}()
+	}
+	var lines []string
+	for range d.o.Carriers {
+		a := <-answers
+		outcome := audit.Outcome{ID: id, Carrier: a.name, State: audit.StateCarried}
+		line := a.name + ": carried"
+		if a.err != nil {
+			// A deadline says nothing about whether the write arrived.
+			outcome.State, outcome.Detail = audit.StateUnconfirmed, a.err.Error()
+			line = a.name + ": " + a.err.Error()
+		}
+		d.note(log, outcome)
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// observe reads host reports until all have it or the time is over. It is the
+// only source of the word effective.
+func (d *Desk) observe(ctx context.Context, log *audit.Writer, dir *model.Directive, result *Result) {
+	if d.o.Hosts == nil {
+		result.State, result.Detail = Unconfirmed, "no host reports are configured"
+		d.note(log, audit.Outcome{ID: dir.ID, Carrier: hostsCarrier, State: audit.StateUnconfirmed, Detail: result.Detail})
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, observeLimit)
+	defer cancel()
+	tick := time.NewTicker(observeEvery)
+	defer tick.Stop()
+	var reach Reach
+	for {
+		d.seen.takeHosts(d.o.Hosts(limited), d.o.Clock.Now().Wall)
+		w := d.world()
+		reach = ReachOf(&w, dir)
+		d.publish()
+		if reach.Total > 0 && reach.Done == reach.Total || notYet(dir, &w) {
+			break
+		}
+		select {
+		case <-tick.C:
+			continue
+		case <-limited.Done():
+		}
+		break
+	}
+	result.Done, result.Total, result.State = reach.Done, reach.Total, reach.State()
+	result.Detail = fmt.Sprintf("%d of %d hosts report it", reach.Done, reach.Total)
+	if reach.Unreachable > 0 {
+		result.Detail += fmt.Sprintf("; %d cannot be reached", reach.Unreachable)
+	}
+	d.note(log, audit.Outcome{ID: dir.ID, Carrier: hostsCarrier, State: string(result.State), Detail: result.Detail})
+}
+
+// hostsCarrier is the name under which host reports stand in the log.
+const hostsCarrier = "hosts"
+
+// notYet: a directive that starts later cannot be in force on any host now.
+func notYet(dir *model.Directive, w *model.World) bool { return w.Now.Before(dir.NotBefore) }
+
+// session opens our log on the first act, and the incident with it when none is
+// open: whoever acts first opens it and takes command.
+func (d *Desk) session(ctx context.Context, w *model.World) (*audit.Writer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.log != nil && d.history.incident == w.Incident.ID {
+		return d.log, nil
+	}
+	if d.o.Person == "" {
+		return nil, fmt.Errorf("%w: no key of yours is in the trust root (ic keys list)", ErrReadOnly)
+	}
+	if d.log != nil {
+		if err := d.log.Close("another incident began"); err != nil && !errors.Is(err, audit.ErrNotDurable) {
+			return nil, err
+		}
+		d.log = nil
+	}
+	log, err := audit.Open(d.o.State, audit.Options{
+		Realm: d.o.Realm, Fleet: d.o.Fleet, Incident: w.Incident.ID, Session: d.o.Session, Actor: d.o.Person,
+		Second: d.o.Second, Clock: d.o.Clock, Rand: d.o.Rand,
+		Certify: func(statement []byte) ([]byte, error) { return d.certify(ctx, statement) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open the log: %w", err)
+	}
+	d.log = log
+	d.history.follow(w.Incident.ID)
+	if w.Incident.OpenedAt.IsZero() {
+		d.openIncident(ctx, log, w)
+	}
+	return log, nil
+}
+
+func (d *Desk) certify(ctx context.Context, statement []byte) ([]byte, error) {
+	limited, cancel := context.WithTimeout(ctx, signLimit)
+	defer cancel()
+	signer, err := d.o.Signer(limited)
+	if err != nil {
+		return nil, err
+	}
+	sig, err := sshsig.Sign(signer, d.o.Rand, statement, d.o.Realm.Namespace("session", d.o.Fleet))
+	if err != nil {
+		return nil, err
+	}
+	return sig.Blob, nil
+}

@@ -1,0 +1,93 @@
+package incident
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/degradedmode/ic/internal/model"
+)
+
+// issuedOf joins what the log knows with what the carriers hold. A token that
+// this policy does not admit is left out: a carrier cannot make anything true.
+func (d *Desk) issuedOf(logged []model.Issued, h *heard, now time.Time) []model.Issued {
+	byID := make(map[string]*model.Issued)
+	for _, is := range logged {
+		// The log is only a file until it is verified: a token in it counts as
+		// little as one from a carrier if its signatures do not hold.
+		if d.seen.verify(is.Token, d.o.Realm, d.o.Fleet) != nil {
+			byID[is.Directive.ID] = &is
+		}
+	}
+	for i := range h.carriers {
+		name := d.o.Carriers[i].Name()
+		for _, token := range h.carriers[i].tokens {
+			d.join(byID, token, name, now)
+		}
+	}
+	out := make([]model.Issued, 0, len(byID))
+	for _, is := range byID {
+		slices.Sort(is.Carried)
+		is.Carried = slices.Compact(is.Carried)
+		out = append(out, *is)
+	}
+	slices.SortFunc(out, func(a, b model.Issued) int { return cmp.Compare(a.Directive.ID, b.Directive.ID) })
+	applyEndings(out, now)
+	return out
+}
+
+func (d *Desk) join(byID map[string]*model.Issued, token, carrier string, now time.Time) {
+	signed := d.seen.verify(token, d.o.Realm, d.o.Fleet)
+	if signed == nil {
+		return
+	}
+	if known, ok := byID[signed.Directive.ID]; ok {
+		known.Carried = append(known.Carried, carrier)
+		if known.Token == "" {
+			known.Token = token
+		}
+		return
+	}
+	// Judged by the time it was issued: an expired one is history, not a forgery.
+	if code := d.o.Bundle.Admit(&signed.Directive, signed.Fingerprints(), minTime(now, signed.Directive.IssuedAt)); code != "" {
+		return
+	}
+	is := model.Issued{Directive: signed.Directive, Token: token, Carried: []string{carrier}, Outcome: string(Sent)}
+	for _, fp := range signed.Fingerprints() {
+		if s, ok := d.o.Bundle.SignerOf(fp); ok {
+			is.Signers = append(is.Signers, s.Name)
+		}
+	}
+	byID[signed.Directive.ID] = &is
+}
+
+func minTime(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// applyEndings marks what has been ended: exactly the ids an ending lists, of
+// its kind and scope, in whatever order they came.
+func applyEndings(all []model.Issued, now time.Time) {
+	at := make(map[string]int, len(all))
+	for i := range all {
+		all[i].EndedBy = ""
+		at[all[i].Directive.ID] = i
+	}
+	for i := range all {
+		e := &all[i].Directive
+		if e.Kind != model.End || now.Before(e.NotBefore) {
+			continue
+		}
+		for _, id := range e.IDs {
+			if j, ok := at[id]; ok && all[j].Directive.EndedAs() == e.Ends && all[j].Directive.Scope == e.Scope {
+				all[j].EndedBy = e.ID
+			}
+		}
+	}
+}
+
+func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

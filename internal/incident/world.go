@@ -1,0 +1,71 @@
+package incident
+
+import (
+	"maps"
+
+	"github.com/degradedmode/ic/internal/audit"
+	"github.com/degradedmode/ic/internal/directive"
+	"github.com/degradedmode/ic/internal/fleet"
+	"github.com/degradedmode/ic/internal/model"
+)
+
+// world builds what a verdict depends on from what is known now. It asks nobody.
+func (d *Desk) world() model.World {
+	h := d.seen.copy()
+	incident, state, _ := d.history.now()
+	return d.worldOf(&h, incident, &state)
+}
+
+func (d *Desk) worldOf(h *heard, incident string, state *audit.State) model.World {
+	now := d.o.Clock.Now()
+	w := model.World{
+		V: 1, Now: now.Wall.UTC(), Clock: now.State, Fleet: d.o.Fleet, Policy: d.o.Bundle.Ref,
+		Incident: state.Incident, Readings: h.readings, Inventory: d.o.Inventory,
+		Overrides: state.Overrides, Durable: d.durable(), Rehearsals: maps.Clone(state.Rehearsals),
+	}
+	w.Issued = d.issuedOf(state.Issued, h, w.Now)
+	w.Hosts = d.hostsOf(h, &w)
+	if incident == "" {
+		// Whoever acts first opens the incident and takes command: that is the world
+		// in which his wish is judged.
+		w.Incident = model.Incident{ID: newIncidentID(w.Now, d.o.Rand)}
+		w.Incident.Lease = model.Lease{Holder: d.o.Person, From: w.Now, Until: w.Now.Add(LeaseLasts)}
+	} else {
+		w.Incident.Lease = d.leaseOf(incident, state.Incident.Lease, h)
+	}
+	w.Mode = d.modeOf(&w)
+	return w
+}
+
+// hostsOf is the inventory with what each host reports, and what it lacks.
+func (d *Desk) hostsOf(h *heard, w *model.World) []model.HostView {
+	hosts := h.hosts
+	if len(hosts) == 0 {
+		for _, host := range d.o.Bundle.Inventory.Hosts {
+			hosts = append(hosts, model.HostView{Host: host.Host, Services: host.Services, Detail: "not asked yet"})
+		}
+	}
+	fleet.Skew(w.Issued, hosts, w.Inventory.MaxAge, w.Now) // fills in what each lacks
+	return hosts
+}
+
+func (d *Desk) modeOf(w *model.World) model.Mode {
+	switch {
+	case d.o.Person == "":
+		return model.ReadOnly
+	case len(w.Overrides) > 0:
+		return model.BreakGlass
+	case d.o.Realm == directive.Drill:
+		return model.Rehearsing
+	default:
+		return model.Live
+	}
+}
+
+// durable is whether the last word of our log was that it can be made durable.
+// The intent itself is what decides; this is for the verdict that is shown.
+func (d *Desk) durable() bool {
+	d.receiptMu.Lock()
+	defer d.receiptMu.Unlock()
+	return len(d.receipts) == 0
+}
