@@ -29,8 +29,9 @@ type app struct {
 	state      string
 	flags      map[string]*string
 
-	began bool // a command has begun: from here on an error is not a wrong word
-	code  int  // exit code of a command that did not fail and yet is not done
+	seat  *seat // where this console stands, once it is known
+	began bool  // a command has begun: from here on an error is not a wrong word
+	code  int   // exit code of a command that did not fail and yet is not done
 }
 
 // root builds the command tree.

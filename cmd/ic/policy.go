@@ -135,10 +135,11 @@ func (a *app) policyLintCmd() *cobra.Command {
 			if len(args) == 1 {
 				dir = args[0]
 			}
-			findings, err := policy.LintDir(dir, policy.Names{Bundled: breakglass.BundledNames(), Now: a.real()})
+			docs, root, findings, err := policy.ReadDrafts(os.DirFS(dir))
 			if err != nil {
 				return fail(exitUsage, "%w", err)
 			}
+			findings = append(findings, policy.Lint(docs, root, policy.Names{Bundled: breakglass.BundledNames(), Now: a.real()})...)
 			for _, f := range findings {
 				if f.Severity == policy.LintError {
 					a.code = exitFailed

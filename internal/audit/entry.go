@@ -16,10 +16,12 @@ import (
 // Limits of the format.
 const (
 	MaxLine    = 64 << 10       // bytes of one line: a hostile file costs no more memory than that
-	MaxBody    = MaxLine - 2048 // bytes of one body: leaves room for the envelope, also that of a late entry
+	MaxBody    = MaxLine - 4096 // bytes of one body: leaves room for the envelope and, once more, for that of a receipt
 	MaxSegment = 64 << 20       // bytes of one file: a reader takes it whole; the writer goes on in the next one
+	maxReceipt = 2048           // bytes that a receipt adds to the body it holds
 	maxActor   = 64             // bytes of a person's or machine's name
 	maxWhy     = 300            // bytes of a cause, which quotes an operating system
+	maxPath    = 1024           // bytes of a file's name in an error
 )
 
 const (
@@ -106,8 +108,12 @@ func newDraft(now model.Instant, actor string, body Body) (draft, error) {
 	if err != nil {
 		return d, fmt.Errorf("%w: %s: %w", ErrBody, d.kind, err)
 	}
-	if len(raw) > MaxBody {
-		return d, fmt.Errorf("%w: %s has %d bytes, at most %d", ErrBody, d.kind, len(raw), MaxBody)
+	limit := MaxBody
+	if d.kind == KindLate {
+		limit += maxReceipt
+	}
+	if len(raw) > limit {
+		return d, fmt.Errorf("%w: %s has %d bytes, at most %d", ErrBody, d.kind, len(raw), limit)
 	}
 	if _, err := readBody(d.kind, raw); err != nil {
 		return d, fmt.Errorf("%w: %s does not read back: %w", ErrBody, d.kind, err)

@@ -67,7 +67,8 @@ type SessionStart struct {
 	Segment     int     `json:"segment"`
 	Statement   string  `json:"statement"`
 	Certificate []byte  `json:"certificate"`
-	BeganNS     int64   `json:"began_ns"` // boot clock when the statement began
+	BeganBoot   string  `json:"began_boot"` // boot id and boot clock when the statement began
+	BeganNS     int64   `json:"began_ns"`
 	Sealed      *Sealed `json:"sealed,omitempty"`
 }
 

@@ -3,6 +3,7 @@ package audit
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"time"
 
@@ -38,41 +39,45 @@ type place struct {
 	ended  func() bool // whether the job that was left behind has ended; nil: there is none
 }
 
-// within runs job and waits for it no longer than limit. A job that takes longer
-// is left alone; what it makes in the end is dropped.
-func within[T any](p *place, limit time.Duration, job func() (T, error), drop func(T)) (T, error) {
-	var none T
-	if p.ended != nil && !p.ended() {
-		return none, fmt.Errorf("%w: an earlier write has not ended", ErrHung)
+// busy reports whether a job that was left behind is still at work.
+func (p *place) busy() bool {
+	if p.ended != nil && p.ended() {
+		p.ended = nil
 	}
-	p.ended = nil
+	return p.ended != nil
+}
+
+// within runs job and waits for it no longer than limit. A job that takes longer
+// is left alone, and the file that it returns in the end is closed.
+func (p *place) within(limit time.Duration, job func() (File, error)) (File, error) {
+	if p.busy() {
+		return nil, fmt.Errorf("%w: an earlier write has not ended", ErrHung)
+	}
 	type result struct {
-		made T
+		file File
 		err  error
 	}
 	done := make(chan result, 1)
 	go func() {
-		made, err := job()
-		done <- result{made, err}
+		file, err := job()
+		done <- result{file, err}
 	}()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case r := <-done:
-		return r.made, r.err
+		return r.file, r.err
 	case <-timer.C:
 		p.ended = func() bool {
 			select {
 			case r := <-done:
-				if r.err == nil {
-					drop(r.made)
-				}
+				letGo(r.file)
 				return true
 			default:
 				return false
 			}
 		}
-		return none, fmt.Errorf("%w within %s", ErrHung, limit)
+		return nil, fmt.Errorf("%w within %s", ErrHung, limit)
 	}
 }
 
@@ -86,32 +91,24 @@ func (w *Writer) commit(d draft) error {
 		}
 		w.seal(err)
 	}
-	var failed []error
-	for _, p := range w.places {
-		err := w.begin(p)
-		if err == nil {
-			if err = w.write(d); err == nil || errors.Is(err, ErrBody) {
-				return err
-			}
-			w.seal(err)
-		}
-		failed = append(failed, err)
+	if err := w.reopen(d); err != nil {
+		return fmt.Errorf("%w: %w", ErrNotDurable, err)
 	}
-	w.why = errors.Join(failed...)
-	return fmt.Errorf("%w: %w", ErrNotDurable, w.why)
+	return nil
 }
 
-// reopen opens a segment in the first folder that takes one.
-func (w *Writer) reopen() {
+// reopen begins a segment with drafts in the first folder that takes it.
+func (w *Writer) reopen(drafts ...draft) error {
 	var failed []error
 	for _, p := range w.places {
-		err := w.begin(p)
-		if err == nil {
-			return
+		err := w.begin(p, drafts)
+		taken := w.number == 1 && errors.Is(err, fs.ErrExist) // another session's log
+		if err == nil || taken || errors.Is(err, ErrBody) {
+			return err
 		}
 		failed = append(failed, err)
 	}
-	w.why = errors.Join(failed...)
+	return errors.Join(failed...)
 }
 
 // block is one write: the entry and the checkpoint over everything up to it. The
@@ -150,16 +147,16 @@ func (w *Writer) write(d draft) error {
 		return err
 	}
 	file, length := s.file, s.length
-	_, err = within(s.place, w.o.Limit, func() (File, error) {
+	_, err = s.place.within(w.o.Limit, func() (File, error) {
 		there, err := file.Length()
 		if err != nil {
-			return nil, fmt.Errorf("the file is not where it was: %w", err)
+			return file, fmt.Errorf("the file is not where it was: %w", err)
 		}
 		if there != length {
-			return nil, fmt.Errorf("the file has %d bytes and should have %d: someone else wrote to it", there, length)
+			return file, fmt.Errorf("the file has %d bytes and should have %d: someone else wrote to it", there, length)
 		}
 		return file, writeDurably(file, block)
-	}, closeFile)
+	})
 	if err != nil {
 		return err
 	}
@@ -168,36 +165,44 @@ func (w *Writer) write(d draft) error {
 	return nil
 }
 
-// begin opens the next segment in p and writes its first entry.
-func (w *Writer) begin(p *place) error {
+// begin opens the next segment in p with its first entry and drafts. Either all
+// of it becomes durable or the segment does not count.
+func (w *Writer) begin(p *place, drafts []draft) error {
 	w.number++
 	c := newChain(w.name, w.number)
-	d, err := newDraft(w.o.Clock.Now(), w.o.Actor, SessionStart{
+	start, err := newDraft(w.o.Clock.Now(), w.o.Actor, SessionStart{
 		Segment: w.number, Statement: w.statement, Certificate: w.certificate,
-		BeganNS: int64(w.began.Boot), Sealed: w.sealed,
+		BeganBoot: w.began.BootID, BeganNS: int64(w.began.Boot), Sealed: w.sealed,
 	})
 	if err != nil {
 		return err
 	}
-	block, err := w.block(&c, d)
-	if err != nil {
-		return err
+	var blocks [][]byte
+	var length int64
+	for _, d := range append([]draft{start}, drafts...) {
+		block, err := w.block(&c, d)
+		if err != nil {
+			return err
+		}
+		blocks, length = append(blocks, block), length+int64(len(block))
 	}
 	on, path := w.o.FS, filepath.Join(p.folder, segmentOf(w.o.Session, w.number)+extension)
-	file, err := within(p, w.o.Limit, func() (File, error) {
+	file, err := p.within(w.o.Limit, func() (File, error) {
 		f, err := createDurably(on, path)
 		if err != nil {
 			return nil, err
 		}
-		if err := writeDurably(f, block); err != nil {
-			return nil, errors.Join(err, f.Close(), on.Remove(path))
+		for _, block := range blocks {
+			if err := writeDurably(f, block); err != nil {
+				return nil, errors.Join(err, f.Close(), on.Remove(path))
+			}
 		}
 		return f, nil
-	}, closeFile)
+	})
 	if err != nil {
 		return err
 	}
-	w.segment = &segment{place: p, file: file, chain: c, length: int64(len(block))}
+	w.segment = &segment{place: p, file: file, chain: c, length: length}
 	w.acknowledge(c.head())
 	return nil
 }
@@ -206,17 +211,21 @@ func (w *Writer) begin(p *place) error {
 // next one names; what may lie behind that in the file was never relied upon.
 func (w *Writer) seal(why error) {
 	s := w.segment
-	w.segment, w.why = nil, why
+	w.segment = nil
 	head := w.Head()
 	w.sealed = &Sealed{Origin: head.Origin, Size: head.Size, Root: head.Root, Why: cause(why)}
 	if s.place.ended != nil {
 		return // the job left behind still holds the file, and closes it
 	}
-	closeFile(s.file)
+	letGo(s.file)
 }
 
 func (w *Writer) acknowledge(h model.LogHead) { w.lastHead.Store(&h) }
 
-// closeFile lets go of a file that is given up: everything acknowledged in it is
-// synced, so nothing can be learned from an error.
-func closeFile(f File) { _ = f.Close() }
+// letGo closes a file that is given up. Everything acknowledged in it is synced,
+// so nothing can be learned from an error.
+func letGo(f File) {
+	if f != nil {
+		_ = f.Close()
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -53,7 +54,8 @@ type Options struct {
 }
 
 // Writer appends to the log of one session. It is safe for use by several
-// goroutines. An append takes at most one Limit per folder.
+// goroutines. An append waits for at most three limits: the open segment and a
+// new one in each folder; a disk that hangs costs one.
 type Writer struct {
 	o           Options
 	name        string // origin of the first segment
@@ -67,7 +69,6 @@ type Writer struct {
 	segment  *segment // nil: no file takes entries now
 	number   int      // of the last segment that was tried
 	sealed   *Sealed  // what the next segment continues
-	why      error    // why segment is nil
 	late     []Receipt
 	closed   bool
 	lastHead atomic.Pointer[model.LogHead]
@@ -96,11 +97,11 @@ func Open(state string, o Options) (*Writer, error) {
 	if err := w.certify(); err != nil {
 		return nil, err
 	}
-	empty := newChain(w.name, 1).head()
-	w.lastHead.Store(&empty)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.reopen()
+	empty := newChain(w.name, 1)
+	w.acknowledge(empty.head())
+	if err := w.reopen(); errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("open a log: %w: a session's name is used once", err)
+	}
 	return w, nil
 }
 
@@ -191,10 +192,9 @@ func (w *Writer) Ready() error {
 		return err
 	}
 	if w.segment == nil {
-		w.reopen()
-	}
-	if w.segment == nil {
-		return fmt.Errorf("%w: %w", ErrNotDurable, w.why)
+		if err := w.reopen(); err != nil {
+			return fmt.Errorf("%w: %w", ErrNotDurable, err)
+		}
 	}
 	return w.chainLate()
 }
@@ -210,61 +210,85 @@ func (w *Writer) Late() []Receipt {
 	return slices.Clone(w.late)
 }
 
-// Close ends the session in order. It fails if receipts stay unchained or the
-// end could not be written; the session is over either way.
+// Close ends the session in order. It fails if receipts stay unchained, which
+// Late then lists, or the end could not be written; the session is over either
+// way.
 func (w *Writer) Close(why string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return nil
 	}
-	d, err := newDraft(w.o.Clock.Now(), w.o.Actor, SessionEnd{Why: why})
+	err := w.chainLate()
 	if err == nil {
-		err = w.append(d)
+		err = w.end(why)
 	}
 	w.closed = true
 	if w.segment != nil {
 		err = errors.Join(err, w.segment.file.Close())
 		w.segment = nil
 	}
-	if n := len(w.late); n > 0 {
-		err = errors.Join(err, fmt.Errorf("%w: %d receipts are on no disk", ErrNotDurable, n))
-	}
 	return err
 }
 
-// over reports whether the certificate still covers now, by elapsed boot time
-// where the boot is the same: a wall clock that jumps must not end a session.
-func (w *Writer) over(now model.Instant) error {
-	elapsed := now.Wall.Sub(w.began.Wall)
-	if now.BootID == w.began.BootID {
-		elapsed = now.Boot - w.began.Boot
+// end writes the last entry, unless the certificate has run out: then the log
+// ends where it was still covered.
+func (w *Writer) end(why string) error {
+	d, err := newDraft(w.o.Clock.Now(), w.o.Actor, SessionEnd{Why: why})
+	if err == nil {
+		err = w.over(d.now)
 	}
-	if w.closed || elapsed >= MaxSession {
-		return fmt.Errorf("%w: it began %s ago and is certified for %s", ErrSessionOver, elapsed.Round(time.Second), MaxSession)
-	}
-	return nil
-}
-
-// append chains what is late and then d.
-func (w *Writer) append(d draft) error {
-	if err := w.over(d.now); err != nil {
-		return err
-	}
-	if err := w.chainLate(); err != nil {
+	if err != nil {
 		return err
 	}
 	return w.commit(d)
 }
 
-// chainLate writes the receipts in memory, oldest first.
+// over reports whether the certificate still covers now, by elapsed boot time
+// where the boot is the same: a wall clock that jumps must not end a session.
+func (w *Writer) over(now model.Instant) error {
+	if w.closed {
+		return fmt.Errorf("%w: it was closed", ErrSessionOver)
+	}
+	elapsed := now.Wall.Sub(w.began.Wall)
+	if now.BootID == w.began.BootID {
+		elapsed = now.Boot - w.began.Boot
+	}
+	if elapsed >= MaxSession {
+		return fmt.Errorf("%w: it began %s ago and is certified for %s", ErrSessionOver, elapsed.Round(time.Second), MaxSession)
+	}
+	return nil
+}
+
+// append makes d durable, and then, while the person would not notice, what is
+// late. Whether that succeeds says nothing about d: a receipt that is still not
+// chained stays in memory.
+func (w *Writer) append(d draft) error {
+	if err := w.over(d.now); err != nil {
+		return err
+	}
+	if err := w.commit(d); err != nil {
+		return err
+	}
+	_ = w.chainLate()
+	return nil
+}
+
+// chainLate writes the receipts in memory, oldest first, for at most one limit.
 func (w *Writer) chainLate() error {
+	began := time.Now() // real time, like every deadline of I/O
 	for len(w.late) > 0 {
-		d, err := newDraft(w.o.Clock.Now(), w.o.Actor, Late{Receipt: w.late[0]})
-		if err != nil {
-			return err
+		if time.Since(began) > w.o.Limit {
+			return fmt.Errorf("%w: %d receipts are not chained yet", ErrHung, len(w.late))
 		}
-		if err := w.commit(d); err != nil {
+		d, err := newDraft(w.o.Clock.Now(), w.o.Actor, Late{Receipt: w.late[0]})
+		if err == nil {
+			err = w.over(d.now)
+		}
+		if err == nil {
+			err = w.commit(d)
+		}
+		if err != nil {
 			return err
 		}
 		w.late = w.late[1:]

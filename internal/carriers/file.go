@@ -90,7 +90,7 @@ type File struct {
 // cheap, and some file systems keep the time for two seconds or hide a rename
 // from notification. A read that fails delivers nothing and takes nothing back.
 func (f File) Watch(ctx context.Context, sink func(tokens []string), status func(Status)) {
-	w := fileWatch{File: f, sink: sink, status: status}
+	w := fileWatch{File: f, sink: sink, status: status, read: ReadFile, limit: FileReadLimit}
 	for {
 		if !w.once(ctx) {
 			return
@@ -107,6 +107,8 @@ type fileWatch struct {
 	File
 	sink   func([]string)
 	status func(Status)
+	read   func(path string) ([]string, error)
+	limit  time.Duration
 	last   []string
 	state  Status
 }
@@ -122,17 +124,17 @@ type fileResult struct {
 func (w *fileWatch) once(ctx context.Context) bool {
 	done := make(chan fileResult, 1)
 	go func() {
-		tokens, err := ReadFile(w.Path)
+		tokens, err := w.read(w.Path)
 		done <- fileResult{tokens, err}
 	}()
-	limit := time.NewTimer(FileReadLimit)
+	limit := time.NewTimer(w.limit)
 	defer limit.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return false
 		case <-limit.C:
-			w.fail(fmt.Errorf("reading %s takes longer than %s: its file system hangs", w.Path, FileReadLimit))
+			w.fail(fmt.Errorf("reading %s takes longer than %s: its file system hangs", w.Path, w.limit))
 		case r := <-done:
 			w.take(r)
 			return true

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/internal/policy"
 )
 
 // Ramp is the state of a recovery that is under way in one scope.
@@ -115,4 +116,18 @@ func LiveOf(w *model.World, kind model.Kind, scope string) []string {
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+// WindowOf is how far back a signal has to be known: the longest window that any
+// tier is left by.
+func WindowOf(b *policy.Bundle, signal string) model.Duration {
+	var longest model.Duration
+	for _, tier := range b.Tiers {
+		for _, c := range tier.Leave {
+			if c.Signal == signal {
+				longest = max(longest, c.For)
+			}
+		}
+	}
+	return longest
 }

@@ -15,6 +15,10 @@ func Evaluate(b *policy.Bundle, w *model.World, r *model.Request) model.Verdict 
 	v := model.Verdict{Outcome: model.Permitted, Direction: b.Direction(&r.Directive), Assurance: model.HostHeld}
 	e := evaluation{b: b, w: w, r: r, d: &r.Directive, v: &v}
 	e.right, _, e.known = b.Right(r.Directive.Right)
+	if r.Directive.IsRecovery() && r.Directive.From == 0 {
+		e.add(model.Reason{Code: NothingToEnd, Name: string(model.Shed)})
+		return v
+	}
 	e.static()
 	e.dynamic()
 	return v

@@ -19,11 +19,14 @@ type Headline struct {
 
 // HeadlineOf picks what matters most: an abnormal signal with a right that fits
 // and is not already in force, then any abnormal signal, then signals that are
-// not known, then calm.
+// not known, then calm. Of several rights the one that answers the fewest signals
+// is the most specific, and named.
 func HeadlineOf(b *policy.Bundle, w *model.World) Headline {
 	names := make([]string, 0, len(b.Signals))
-	for name := range b.Signals {
+	answers := make(map[string]int) // right -> signals that it answers
+	for name, signal := range b.Signals {
 		names = append(names, name)
+		answers[signal.Right]++
 	}
 	sort.Strings(names)
 	var handled, unknown string
@@ -39,7 +42,7 @@ func HeadlineOf(b *policy.Bundle, w *model.World) Headline {
 		case !Abnormal(&signal, &reading):
 		case signal.Right != "" && rightLive(w, signal.Right):
 			handled = signal.Right
-		case best.Text == "" || best.Right == "" && signal.Right != "":
+		case best.Text == "" || signal.Right != "" && (best.Right == "" || answers[signal.Right] < answers[best.Right]):
 			best = Headline{Text: abnormal(name, &signal, &reading), Right: signal.Right, Runbook: signal.Runbook}
 		}
 	}
@@ -95,6 +98,10 @@ func Quantity(v float64, unit string) string {
 		return fmt.Sprintf("%.3g", v)
 	case "ratio":
 		return fmt.Sprintf("%.3g %%", v*100)
+	case "percent":
+		return fmt.Sprintf("%.3g %%", v)
+	case "seconds":
+		return fmt.Sprintf("%.3g s", v)
 	default:
 		return fmt.Sprintf("%.3g %s", v, unit)
 	}

@@ -6,6 +6,7 @@
 // one line of JSON and is signed as the exact bytes sent. See
 // docs/token-format.md.
 //
-// May import: model, sshsig. Must never decide whether a directive is allowed:
+// May import: model, sshsig, golang.org/x/crypto/ssh and oklog/ulid. Must do no
+// I/O, read no clock, and never decide whether a directive is allowed:
 // that is policy.Admit.
 package directive

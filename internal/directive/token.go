@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/degradedmode/ic/internal/model"
@@ -80,13 +81,32 @@ func (r Realm) Namespace(document, fleet string) string {
 	return string(r) + "-" + document + "-v1@" + fleet
 }
 
-// Sign adds signer's signature over payload.
+// Sign adds signer's signature over payload. It signs nothing that no host
+// would take: not a payload that Parse refuses or that is for another fleet, and
+// not with a key of a type that signs policy only.
 func Sign(signer ssh.Signer, rand io.Reader, payload []byte, realm Realm, fleet string) (sshsig.Signature, error) {
-	return sshsig.Sign(signer, rand, payload, realm.Namespace("directive", fleet))
+	d, err := Parse(payload)
+	if err != nil {
+		return sshsig.Signature{}, fmt.Errorf("sign directive: %w", err)
+	}
+	if d.Fleet != fleet {
+		return sshsig.Signature{}, fmt.Errorf("sign directive %s: it is for fleet %q, this is %q", d.ID, d.Fleet, fleet)
+	}
+	if err := sshsig.AcceptKey(signer.PublicKey(), sshsig.ForDirective); err != nil {
+		return sshsig.Signature{}, fmt.Errorf("sign directive %s: %w", d.ID, err)
+	}
+	sig, err := sshsig.Sign(signer, rand, payload, realm.Namespace("directive", fleet))
+	if err != nil {
+		return sshsig.Signature{}, fmt.Errorf("sign directive %s: %w", d.ID, err)
+	}
+	return sig, nil
 }
 
-// Token joins a payload and its signatures.
+// Token joins a payload and its signatures, of which there is at least one.
 func Token(payload []byte, signatures ...sshsig.Signature) (string, error) {
+	if len(signatures) < 1 || len(signatures) > MaxSignature {
+		return "", refuse(model.CodeMalformed, "a token has 1 to %d signatures, not %d", MaxSignature, len(signatures))
+	}
 	var out strings.Builder
 	out.WriteString(version + "." + base64.RawURLEncoding.EncodeToString(payload))
 	for _, s := range signatures {
@@ -100,42 +120,51 @@ func Token(payload []byte, signatures ...sshsig.Signature) (string, error) {
 
 // Verify takes a token apart and checks its form, its audience and every
 // signature on it. One bad signature makes the whole token bad.
+//
+// With an error the result is nil, or holds what the token claims, for a report
+// of what was refused: it then names no signer, and nothing of it may be obeyed.
 func Verify(token string, realm Realm, fleet string) (*Signed, error) {
 	payload, blobs, err := split(token)
 	if err != nil {
 		return nil, err
 	}
 	d, err := Parse(payload)
-	if err != nil {
+	switch {
+	case errors.Is(err, errVersion):
+		return nil, refuse(model.CodeUnsupported, "%w", err)
+	case err != nil:
 		return nil, refuse(model.CodeMalformed, "%w", err)
 	}
 	out := &Signed{Directive: d, Payload: payload, Token: token}
 	if d.Fleet != fleet {
 		return out, refuse(model.CodeForeignFleet, "it is for fleet %q, this is %q", d.Fleet, fleet)
 	}
-	if err := out.verifyAll(blobs, realm.Namespace("directive", fleet)); err != nil {
+	signers, err := verifyAll(payload, blobs, realm.Namespace("directive", fleet))
+	if err != nil {
 		return out, err
 	}
+	out.Signers = signers
 	return out, nil
 }
 
-func (s *Signed) verifyAll(blobs [][]byte, namespace string) error {
+func verifyAll(payload []byte, blobs [][]byte, namespace string) ([]sshsig.Signature, error) {
+	signers := make([]sshsig.Signature, 0, len(blobs))
 	seen := make(map[string]bool, len(blobs))
 	for _, blob := range blobs {
 		sig, err := sshsig.Parse(blob, sshsig.ForDirective)
 		if err != nil {
-			return refuse(model.CodeBadSignature, "%w", err)
+			return nil, refuse(model.CodeBadSignature, "%w", err)
 		}
 		if seen[sig.Fingerprint] {
-			return refuse(model.CodeDuplicateSigner, "%s signed twice", sig.Fingerprint)
+			return nil, refuse(model.CodeDuplicateSigner, "%s signed twice", sig.Fingerprint)
 		}
 		seen[sig.Fingerprint] = true
-		if err := sig.Verify(s.Payload, namespace); err != nil {
-			return refuse(model.CodeBadSignature, "%s: %w", sig.Fingerprint, err)
+		if err := sig.Verify(payload, namespace); err != nil {
+			return nil, refuse(model.CodeBadSignature, "%s: %w", sig.Fingerprint, err)
 		}
-		s.Signers = append(s.Signers, sig)
+		signers = append(signers, sig)
 	}
-	return nil
+	return signers, nil
 }
 
 // split takes a token apart without judging it.
@@ -144,6 +173,9 @@ func split(token string) (payload []byte, blobs [][]byte, err error) {
 		return nil, nil, refuse(model.CodeTooLong, "the token has %d bytes, at most %d", len(token), MaxToken)
 	}
 	parts := strings.Split(token, ".")
+	if later(parts[0]) {
+		return nil, nil, refuse(model.CodeUnsupported, "a token of form %s, this software reads %s", parts[0], version)
+	}
 	if len(parts) < 3 || parts[0] != version {
 		return nil, nil, refuse(model.CodeMalformed, "a token is %s.<payload>.<signature>", version)
 	}
@@ -168,8 +200,17 @@ func split(token string) (payload []byte, blobs [][]byte, err error) {
 	return payload, blobs, nil
 }
 
+// later reports whether the first part of a token names a later form of tokens:
+// "ic" and a number above 1, without a leading zero.
+func later(part string) bool {
+	digits, ok := strings.CutPrefix(part, "ic")
+	n, err := strconv.ParseUint(digits, 10, 16)
+	return ok && err == nil && n > 1 && strconv.FormatUint(n, 10) == digits
+}
+
 // SplitCarrier takes a carrier value apart: tokens separated by one space, with
-// an optional final newline. Order carries no meaning to a reader.
+// an optional final newline. Other white space is forgiven, since people paste
+// into files: no token holds any. Order carries no meaning to a reader.
 func SplitCarrier(value string) []string {
 	return strings.Fields(value)
 }

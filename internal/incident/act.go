@@ -74,6 +74,7 @@ type BreakPlan struct {
 	Changes       []BreakChange `json:"changes"`
 	Restarts      int           `json:"restarts"`
 	Targets       int           `json:"targets"`
+	Hosts         []string      `json:"hosts"`
 	LastKnownGood string        `json:"last_known_good"` // yes, no, partly, unknown
 	Conflicts     []string      `json:"conflicts"`
 	Verdict       model.Verdict `json:"verdict"`

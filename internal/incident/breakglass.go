@@ -44,13 +44,14 @@ func (d *Desk) planWith(ctx context.Context, b Backend, open OpenBackend, tokens
 	if err != nil {
 		return plan, fmt.Errorf("%s: describe: %w", b.Name, err)
 	}
-	made, err := open.Plan(ctx, sdk.PlanRequest{Tokens: tokens, Targets: targetsOf(w, b.Config.Targets)})
+	plan.Hosts = targetsOf(w, b.Config.Targets)
+	made, err := open.Plan(ctx, sdk.PlanRequest{Tokens: tokens, Targets: plan.Hosts})
 	if err != nil {
 		return plan, fmt.Errorf("%s: plan: %w", b.Name, err)
 	}
 	plan.Carrier, plan.Digest = string(described.Carrier), made.Digest
 	plan.Restarts, plan.Targets, plan.LeftOut = made.Restarts, made.Targets, made.LeftOut
-	plan.LastKnownGood = lastKnownGood(w, made.LastKnownGood)
+	plan.LastKnownGood = lastKnownGood(w, plan.Hosts, made.LastKnownGood)
 	for _, t := range tokens {
 		if !slices.Contains(made.LeftOut, t.ID) {
 			plan.IDs = append(plan.IDs, t.ID)
@@ -120,33 +121,21 @@ func targetsOf(w *model.World, services []string) []string {
 	return out
 }
 
-// lastKnownGood joins what the backend knows with what hosts report: a host that
-// is neither volatile nor on safe defaults has its state on disk.
-func lastKnownGood(w *model.World, told sdk.LastKnownGood) string {
-	yes, no, unknown := told.Yes, told.No, 0
-	if yes+no == 0 {
-		for i := range w.Hosts {
-			switch r := w.Hosts[i].Report; {
-			case r == nil || !w.Hosts[i].Reachable:
-				unknown++
-			case r.State == "volatile" || r.State == "unpersisted":
-				no++
-			default:
-				yes++
-			}
-		}
-	} else {
-		unknown = told.Unknown
+// lastKnownGood puts into words how many targets would come back from a restart
+// with what they know. What a backend cannot tell, the hosts' own reports do.
+func lastKnownGood(w *model.World, targets []string, told sdk.LastKnownGood) string {
+	if told.Yes+told.No == 0 {
+		told = breakglass.KnownGood(w.Hosts, targets)
 	}
 	switch {
-	case no == 0 && unknown == 0:
+	case told.No == 0 && told.Unknown == 0:
 		return "yes"
-	case yes == 0 && no == 0:
+	case told.Yes == 0 && told.No == 0:
 		return "unknown"
-	case yes == 0 && unknown == 0:
+	case told.Yes == 0 && told.Unknown == 0:
 		return "no"
 	default:
-		return fmt.Sprintf("partly: %d yes, %d no, %d unknown", yes, no, unknown)
+		return fmt.Sprintf("partly: %d yes, %d no, %d unknown", told.Yes, told.No, told.Unknown)
 	}
 }
 
@@ -229,25 +218,28 @@ func (r *relayed) report(p sdk.Progress) error {
 // goes on counting.
 const pushObserve = 90 * time.Second
 
-// observePush counts hosts that report every pushed id in force.
+// observePush counts the targets that hold everything that was pushed.
 func (d *Desk) observePush(ctx context.Context, log *audit.Writer, plan *BreakPlan, operation string, result *Result, progress func(Progress)) {
 	if d.o.Hosts == nil {
 		result.State, result.Detail = Unconfirmed, "no host reports are configured"
 		return
 	}
+	delivery := breakglass.Delivery{Operation: operation, Backend: plan.Backend, IDs: plan.IDs, Targets: plan.Hosts, SentAt: d.o.Clock.Now().Wall}
 	limited, cancel := context.WithTimeout(ctx, pushObserve)
 	defer cancel()
 	tick := time.NewTicker(observeEvery)
 	defer tick.Stop()
+	var state breakglass.State
 	for {
-		d.seen.takeHosts(d.o.Hosts(limited), d.o.Clock.Now().Wall)
+		d.lookAtHosts(ctx)
 		w := d.world()
-		result.Done, result.Total = pushed(&w, plan)
+		state = breakglass.StateOf(delivery, w.Hosts, w.Now)
+		delivery.Held = state.Holding
 		if progress != nil {
-			progress(Progress{Phase: "hosts", Done: result.Done, Total: result.Total, Message: "hosts that report all of it"})
+			progress(Progress{Phase: "hosts", Done: state.N, Total: state.M, Message: "hosts hold all of it, by their own reports"})
 		}
 		d.publish()
-		if result.Total > 0 && result.Done == result.Total {
+		if state.Word == breakglass.Effective {
 			break
 		}
 		select {
@@ -257,38 +249,28 @@ func (d *Desk) observePush(ctx context.Context, log *audit.Writer, plan *BreakPl
 		}
 		break
 	}
-	reach := Reach{Done: result.Done, Total: result.Total}
-	result.State = reach.State()
-	result.Detail = fmt.Sprintf("%d of %d hosts report all of it", result.Done, result.Total)
-	d.note(log, audit.PushOutcome{Operation: operation, State: string(result.State), Detail: result.Detail, Done: result.Done, Total: result.Total})
+	result.Done, result.Total, result.State = state.N, state.M, State(state.Word)
+	result.Detail = fmt.Sprintf("%s: %d of %d hosts hold all of it", state, state.N, state.M)
+	d.note(log, audit.PushOutcome{Operation: operation, State: string(state.Word), Detail: result.Detail, Done: state.N, Total: state.M})
 }
 
-// pushed counts the hosts on which everything pushed that concerns them has its
-// effect.
-func pushed(w *model.World, plan *BreakPlan) (done, total int) {
-	var dirs []*model.Directive
-	for i := range w.Issued {
-		if slices.Contains(plan.IDs, w.Issued[i].Directive.ID) && w.Issued[i].LiveAt(w.Now) {
-			dirs = append(dirs, &w.Issued[i].Directive)
+// pushPatience is how long after a push silence still means "sent".
+const pushPatience = 3 * time.Minute
+
+// overridesOf puts into the overrides how far hosts say that they have come.
+func (d *Desk) overridesOf(w *model.World) []model.Override {
+	out := slices.Clone(w.Overrides)
+	for i := range out {
+		b, ok := d.backend(out[i].Backend)
+		if !ok {
+			continue
 		}
+		out[i].State = breakglass.StateOf(breakglass.Delivery{
+			Operation: out[i].Operation, Backend: out[i].Backend, IDs: out[i].IDs, Targets: targetsOf(w, b.Config.Targets),
+			SentAt: out[i].Since, Patience: pushPatience,
+		}, w.Hosts, w.Now).String()
 	}
-	for i := range w.Hosts {
-		h := &w.Hosts[i]
-		concerned, all := false, true
-		for _, dir := range dirs {
-			if slices.ContainsFunc(h.Services, dir.Covers) {
-				concerned = true
-				all = all && h.Reachable && h.Report != nil && hasEffect(h.Report, dir)
-			}
-		}
-		if concerned {
-			total++
-			if all {
-				done++
-			}
-		}
-	}
-	return done, total
+	return out
 }
 
 // UndoBreak removes what an operation has put on hosts. It is denied while that

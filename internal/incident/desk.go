@@ -28,6 +28,10 @@ const (
 	refreshEvery = time.Second
 )
 
+// DefaultReportAge is how old a host's report may be and still count: hosts are
+// asked every second, so an older one was not answered several times.
+const DefaultReportAge = model.Duration(30 * time.Second)
+
 // Carrier is a flag service: it carries tokens, it cannot mint them.
 type Carrier interface {
 	Name() string
@@ -70,6 +74,7 @@ type Options struct {
 	Readings  func(context.Context) map[string]model.Reading
 	Hosts     func(context.Context) []model.HostView
 	Inventory model.Inventory
+	ReportAge model.Duration // how old a host's report may be; 0: DefaultReportAge
 	Backends  []Backend
 	Faults    func() []FaultView                                       // drills only
 	Fault     func(ctx context.Context, name string, clear bool) error // drills only
@@ -99,6 +104,9 @@ type Desk struct {
 func New(o Options) (*Desk, error) {
 	if o.Rand == nil {
 		o.Rand = rand.Reader
+	}
+	if o.ReportAge == 0 {
+		o.ReportAge = DefaultReportAge
 	}
 	if o.Bundle == nil || o.Clock == nil || o.State == "" {
 		return nil, fmt.Errorf("a desk needs a policy, a clock and a state folder")
@@ -223,4 +231,16 @@ func brokenJourneys(b *policy.Bundle, tier int) []string {
 		}
 	}
 	return out
+}
+
+// Fault begins or clears a fault of a drill's world. A real fleet has none.
+func (d *Desk) Fault(ctx context.Context, name string, clear bool) error {
+	if d.o.Fault == nil {
+		return fmt.Errorf("%w: faults are for drills", ErrDenied)
+	}
+	if err := d.o.Fault(ctx, name, clear); err != nil {
+		return err
+	}
+	d.publish()
+	return nil
 }

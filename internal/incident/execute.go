@@ -238,9 +238,9 @@ func (d *Desk) observe(ctx context.Context, log *audit.Writer, dir *model.Direct
 	defer tick.Stop()
 	var reach Reach
 	for {
-		d.seen.takeHosts(d.o.Hosts(limited), d.o.Clock.Now().Wall)
+		d.lookAtHosts(ctx)
 		w := d.world()
-		reach = ReachOf(&w, dir)
+		reach = ReachOf(&w, dir, d.o.ReportAge)
 		d.publish()
 		if reach.Total > 0 && reach.Done == reach.Total || notYet(dir, &w) {
 			break
@@ -258,6 +258,17 @@ func (d *Desk) observe(ctx context.Context, log *audit.Writer, dir *model.Direct
 		result.Detail += fmt.Sprintf("; %d cannot be reached", reach.Unreachable)
 	}
 	d.note(log, audit.Outcome{ID: dir.ID, Carrier: hostsCarrier, State: string(result.State), Detail: result.Detail})
+}
+
+// lookAtHosts asks every host once. An answer that was cut off by the end of the
+// caller's own patience is no knowledge and is dropped.
+func (d *Desk) lookAtHosts(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	hosts := d.o.Hosts(limited)
+	if ctx.Err() == nil {
+		d.seen.takeHosts(hosts, d.o.Clock.Now().Wall)
+	}
 }
 
 // hostsCarrier is the name under which host reports stand in the log.

@@ -47,7 +47,12 @@ func (s *observed) refresh(ctx context.Context, o *Options, done func()) {
 		ask(func(ctx context.Context) { s.takeReadings(o.Readings(ctx)) })
 	}
 	if o.Hosts != nil {
-		ask(func(ctx context.Context) { s.takeHosts(o.Hosts(ctx), o.Clock.Now().Wall) })
+		ask(func(limited context.Context) {
+			hosts := o.Hosts(limited)
+			if ctx.Err() == nil { // else it was cut off by whoever asked, and says nothing
+				s.takeHosts(hosts, o.Clock.Now().Wall)
+			}
+		})
 	}
 	for i, c := range o.Carriers {
 		ask(func(ctx context.Context) {

@@ -13,7 +13,7 @@ type Reach struct {
 	Done        int // hosts that report it in force (or, for an ending, its ids gone)
 	Total       int // hosts of the inventory that it speaks about
 	Unreachable int
-	Stale       int // hosts whose report is older than the inventory allows
+	Stale       int // hosts whose report is too old to count
 }
 
 // State puts a reach into a word.
@@ -29,7 +29,7 @@ func (r Reach) State() State {
 }
 
 // ReachOf counts the hosts on which a directive has its effect.
-func ReachOf(w *model.World, d *model.Directive) Reach {
+func ReachOf(w *model.World, d *model.Directive, maxAge model.Duration) Reach {
 	var r Reach
 	for i := range w.Hosts {
 		h := &w.Hosts[i]
@@ -40,7 +40,7 @@ func ReachOf(w *model.World, d *model.Directive) Reach {
 		switch {
 		case !h.Reachable || h.Report == nil:
 			r.Unreachable++
-		case tooOld(h, w):
+		case tooOld(h, w.Now, maxAge):
 			r.Stale++
 		case hasEffect(h.Report, d):
 			r.Done++
@@ -49,18 +49,10 @@ func ReachOf(w *model.World, d *model.Directive) Reach {
 	return r
 }
 
-// tooOld wants a report that was made after the inventory's age limit; a host
-// that serves an old report has stopped telling the truth about now.
-func tooOld(h *model.HostView, w *model.World) bool {
-	limit := w.Inventory.MaxAge.Std()
-	return limit > 0 && age(h.SeenAt, w.Now) > limit
-}
-
-func age(at, now time.Time) time.Duration {
-	if at.IsZero() {
-		return 1<<63 - 1
-	}
-	return now.Sub(at)
+// tooOld: a host that has not answered for a while has stopped telling the truth
+// about now.
+func tooOld(h *model.HostView, now time.Time, maxAge model.Duration) bool {
+	return h.SeenAt.IsZero() || now.Sub(h.SeenAt) > maxAge.Std()
 }
 
 // hasEffect: a host lists what it holds in force. An ending of anything but a

@@ -42,7 +42,7 @@ func (d *Desk) Reconcile(ctx context.Context) error {
 // found looks for a directive on the hosts and on the carriers.
 func (d *Desk) found(w *model.World, dir *model.Directive) audit.Reconciled {
 	r := audit.Reconciled{ID: dir.ID, State: audit.StateUnconfirmed}
-	reach := ReachOf(w, dir)
+	reach := ReachOf(w, dir, d.o.ReportAge)
 	carried := false
 	for i := range w.Issued {
 		if w.Issued[i].Directive.ID == dir.ID {

@@ -30,7 +30,7 @@ func (d *Desk) view() Snapshot {
 		Backends: d.backendsOf(&w), Domains: domainsOf(b), PolicyEnd: b.Expires(),
 		Log: linesOf(&state), Proposals: d.proposals(&w, &state),
 	}
-	s.Skew = skewOf(&w, &h)
+	s.Skew = d.skewOf(&w, &h)
 	s.Live, s.Unknown = d.live(&w)
 	s.Carriers = d.carriersOf(&h)
 	if incident != "" {
@@ -164,8 +164,8 @@ func readingText(r *model.Reading, unit string) string {
 	return decisions.Quantity(r.Value, unit)
 }
 
-func skewOf(w *model.World, h *heard) SkewView {
-	v := fleet.Skew(w.Issued, w.Hosts, w.Inventory.MaxAge, w.Now)
+func (d *Desk) skewOf(w *model.World, h *heard) SkewView {
+	v := fleet.Skew(w.Issued, w.Hosts, d.o.ReportAge, w.Now)
 	return SkewView{
 		Hosts: v.Total, Unknown: v.Unknown, Effective: v.Effective, Lacking: v.Lacking, Unreachable: v.Unreachable, Stale: v.Stale,
 		Alarm: v.Alarm, At: h.hostsAt, InventoryAt: w.Inventory.At,
@@ -179,7 +179,7 @@ func (d *Desk) live(w *model.World) (live, unknown []LiveView) {
 		if !lasting && is.Outcome != "" {
 			continue
 		}
-		reach := ReachOf(w, &is.Directive)
+		reach := ReachOf(w, &is.Directive, d.o.ReportAge)
 		v := LiveView{
 			Issued: *is, Title: TitleOf(&is.Directive), Done: reach.Done, Total: reach.Total,
 			State: string(reach.State()), Direction: d.o.Bundle.Direction(&is.Directive),

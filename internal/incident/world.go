@@ -25,6 +25,7 @@ func (d *Desk) worldOf(h *heard, incident string, state *audit.State) model.Worl
 	}
 	w.Issued = d.issuedOf(state.Issued, h, w.Now)
 	w.Hosts = d.hostsOf(h, &w)
+	w.Overrides = d.overridesOf(&w)
 	if incident == "" {
 		// Whoever acts first opens the incident and takes command: that is the world
 		// in which his wish is judged.
@@ -45,7 +46,7 @@ func (d *Desk) hostsOf(h *heard, w *model.World) []model.HostView {
 			hosts = append(hosts, model.HostView{Host: host.Host, Services: host.Services, Detail: "not asked yet"})
 		}
 	}
-	fleet.Skew(w.Issued, hosts, w.Inventory.MaxAge, w.Now) // fills in what each lacks
+	fleet.Skew(w.Issued, hosts, d.o.ReportAge, w.Now) // fills in what each lacks
 	return hosts
 }
 

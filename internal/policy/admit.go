@@ -142,6 +142,12 @@ func (b *Bundle) admitWithoutRow(d *model.Directive, direction model.Direction, 
 	return absent
 }
 
+// fallen reports whether a domain is there and not in force.
+func (b *Bundle) fallen(domain Domain) bool {
+	state, ok := b.Domains[domain]
+	return ok && !state.Active
+}
+
 func (b *Bundle) mayTighten(s Signer, d *model.Directive) bool {
 	for _, name := range sortedKeys(b.Root.Roles) {
 		role := b.Root.Roles[name]
@@ -180,7 +186,9 @@ func (b *Bundle) withinRow(d *model.Directive, direction model.Direction, r *row
 	case model.Shed:
 		return inTiers(right.Tiers, d.Tier)
 	case model.Off:
-		if _, ok := b.Features[d.Feature]; !ok {
+		// Without the list of features nobody can say that one is unknown, and a
+		// stripped signature must not stop anybody from shedding.
+		if _, ok := b.Features[d.Feature]; !ok && !b.fallen(Features) {
 			return model.CodeUnknownFeature
 		}
 		if right.Feature != "*" && right.Feature != d.Feature {

@@ -28,14 +28,15 @@ type Bundle struct {
 	Ref     model.PolicyRef // version and digest of the manifest
 	Domains map[Domain]DomainState
 
-	Features  map[string]Feature
-	Signals   map[string]Signal
-	Services  map[string]Service
-	Tiers     []Tier // ascending
-	Controls  map[string]Control
-	Backends  map[string]Backend
-	Inventory Inventory
-	Journeys  map[string]Journey
+	Features    map[string]Feature
+	Signals     map[string]Signal
+	Services    map[string]Service
+	Tiers       []Tier // ascending
+	Controls    map[string]Control
+	Backends    map[string]Backend
+	FlagService FlagService
+	Inventory   Inventory
+	Journeys    map[string]Journey
 
 	rights map[string]row
 	keys   map[string]Signer
@@ -55,6 +56,8 @@ type Documents struct {
 	Controls map[Domain]*ControlsDoc
 	Backends *BackendsDoc
 	Journeys *JourneysDoc
+
+	where map[string]map[string]Pos // by file and path; filled by ReadDrafts
 }
 
 // NewBundle joins a root with active documents. It does not verify signatures:
@@ -77,7 +80,7 @@ func NewBundle(root *Root, ref model.PolicyRef, states map[Domain]DomainState, d
 		b.Signals, b.Services, b.Tiers = docs.Ladder.Signals, docs.Ladder.Services, docs.Ladder.Tiers
 	}
 	if docs.Backends != nil {
-		b.Backends, b.Inventory = docs.Backends.Backends, docs.Backends.Inventory
+		b.Backends, b.FlagService, b.Inventory = docs.Backends.Backends, docs.Backends.FlagService, docs.Backends.Inventory
 	}
 	if docs.Journeys != nil {
 		b.Journeys = docs.Journeys.Journeys

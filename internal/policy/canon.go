@@ -104,7 +104,7 @@ func Fmt(name string, src []byte) ([]byte, error) {
 
 // Canonical prints a document of this package in its one canonical form.
 func Canonical(doc any) []byte {
-	var p printer
+	p := printer{fields: make(fieldTable)}
 	p.document(reflect.ValueOf(doc).Elem())
 	return p.out.Bytes()
 }
@@ -145,7 +145,7 @@ func parse(name string, src []byte, doc any, where map[string]Pos) error {
 	if err != nil {
 		return SyntaxErrors{err}
 	}
-	d := decoder{file: name, where: where, fields: make(map[reflect.Type][]field)}
+	d := decoder{file: name, where: where, fields: make(fieldTable)}
 	d.plainYAML(node, 0)
 	d.comments(src, node)
 	if len(d.errs) == 0 {
@@ -203,7 +203,7 @@ func refusedRune(r rune) string {
 		return fmt.Sprintf("U+%04X ends a line for some readers only; remove it", r)
 	case r == '\t':
 		return "a tab; indent with spaces"
-	case untrusted.Text(string(r), 2*utf8.UTFMax) != string(r):
+	case untrusted.Text("a"+string(r), 2*utf8.UTFMax) != "a"+string(r): // a mark needs a letter to stand on
 		return fmt.Sprintf("U+%04X is not a printable character; remove it", r)
 	}
 	return ""

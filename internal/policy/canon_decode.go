@@ -24,7 +24,7 @@ type decoder struct {
 	file   string
 	errs   []*SyntaxError
 	where  map[string]Pos // nil: nobody asks
-	fields map[reflect.Type][]field
+	fields fieldTable
 }
 
 // field is one key of a mapping; inlined structs are flattened.
@@ -52,10 +52,14 @@ func (t *trail) String() string {
 }
 
 func (d *decoder) fail(n *yaml.Node, at *trail, format string, args ...any) {
-	if len(d.errs) < maxErrors {
+	if !d.full() {
 		d.errs = append(d.errs, &SyntaxError{File: d.file, Line: n.Line, Col: n.Column, Path: at.String(), Sentence: fmt.Sprintf(format, args...)})
 	}
 }
+
+// full reports whether there is nothing more to tell: looking further would only
+// cost time.
+func (d *decoder) full() bool { return len(d.errs) >= maxErrors }
 
 // plainYAML refuses everything that makes the text mean more than it shows.
 func (d *decoder) plainYAML(n *yaml.Node, depth int) {
@@ -79,12 +83,14 @@ func (d *decoder) plainYAML(n *yaml.Node, depth int) {
 // belongs into a why field. The library may lose one; then the file has more
 // number signs than its values.
 func (d *decoder) comments(src []byte, root *yaml.Node) {
-	const sentence = "comments are not kept by fmt; say it in a why: field"
-	before, inValues := len(d.errs), 0
+	inValues, seen := 0, false
 	var walk func(n *yaml.Node)
 	walk = func(n *yaml.Node) {
-		if n.HeadComment+n.LineComment+n.FootComment != "" {
-			d.fail(n, nil, sentence)
+		for _, comment := range []string{n.HeadComment, n.LineComment, n.FootComment} {
+			if comment != "" {
+				seen = true
+				d.commentAt(src, comment)
+			}
 		}
 		if n.Kind == yaml.ScalarNode {
 			inValues += strings.Count(n.Value, "#")
@@ -94,9 +100,19 @@ func (d *decoder) comments(src []byte, root *yaml.Node) {
 		}
 	}
 	walk(root)
-	if len(d.errs) == before && bytes.Count(src, []byte("#")) > inValues {
-		d.fail(root, nil, sentence)
+	if !seen && bytes.Count(src, []byte("#")) > inValues {
+		d.commentAt(src, "#")
 	}
+}
+
+func (d *decoder) commentAt(src []byte, comment string) {
+	if d.full() {
+		return
+	}
+	first, _, _ := strings.Cut(comment, "\n")
+	before := src[:max(bytes.Index(src, []byte(first)), 0)]
+	at := yaml.Node{Line: bytes.Count(before, []byte("\n")) + 1, Column: len(before) - bytes.LastIndexByte(before, '\n')}
+	d.fail(&at, nil, "comments are not kept by fmt; say it in a why: field")
 }
 
 func (d *decoder) value(n *yaml.Node, v reflect.Value, at *trail) {
@@ -128,12 +144,12 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, at *trail) {
 }
 
 func (d *decoder) mapping(n *yaml.Node, v reflect.Value, at *trail) {
-	fields := d.fieldsOf(v.Type())
+	fields := d.fields.of(v.Type())
 	seen := d.keys(n, at)
 	if seen == nil {
 		return
 	}
-	for i := 0; i < len(n.Content); i += 2 {
+	for i := 0; i < len(n.Content) && !d.full(); i += 2 {
 		key := n.Content[i]
 		f := slices.IndexFunc(fields, func(f field) bool { return f.key == key.Value })
 		if f < 0 {
@@ -227,15 +243,18 @@ func describe(n *yaml.Node) string {
 	}
 }
 
-// fieldsOf flattens a struct into its keys, in the order of its definition,
-// which is the order that Canonical prints.
-func (d *decoder) fieldsOf(t reflect.Type) []field {
-	if known, ok := d.fields[t]; ok {
-		return known
+// fieldTable keeps what was learned about struct types during one pass.
+type fieldTable map[reflect.Type][]field
+
+// of flattens a struct into its keys, in the order of its definition, which is
+// the order that Canonical prints.
+func (t fieldTable) of(typ reflect.Type) []field {
+	known, ok := t[typ]
+	if !ok {
+		known = fieldsOf(typ)
+		t[typ] = known
 	}
-	out := fieldsOf(t)
-	d.fields[t] = out
-	return out
+	return known
 }
 
 func fieldsOf(t reflect.Type) []field {

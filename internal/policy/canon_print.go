@@ -14,17 +14,18 @@ import (
 // definition, names sorted, two spaces of indent, lists of single values on one
 // line, texts without quotes only when every YAML reader takes them for text.
 type printer struct {
-	out bytes.Buffer
+	out    bytes.Buffer
+	fields fieldTable
 }
 
-func (p *printer) document(v reflect.Value) { p.fields(v, 0, false) }
+func (p *printer) document(v reflect.Value) { p.mapping(v, 0, false) }
 
-// fields writes the fields of a struct; with begun the first one stands on the
+// mapping writes the fields of a struct; with begun the first one stands on the
 // line that is already open, behind a dash.
-func (p *printer) fields(v reflect.Value, indent int, begun bool) {
-	for _, f := range fieldsOf(v.Type()) {
+func (p *printer) mapping(v reflect.Value, indent int, begun bool) {
+	for _, f := range p.fields.of(v.Type()) {
 		value := v.FieldByIndex(f.index)
-		if f.optional && value.IsZero() {
+		if f.optional && absent(value) {
 			continue
 		}
 		p.indent(indent, begun)
@@ -49,7 +50,7 @@ func (p *printer) value(v reflect.Value, indent int) {
 	switch {
 	case scalar(v.Type()):
 		p.out.WriteString(" " + word(v) + "\n")
-	case empty(v):
+	case p.empty(v):
 		p.out.WriteString(map[bool]string{true: " []\n", false: " {}\n"}[v.Kind() == reflect.Slice])
 	case v.Kind() == reflect.Slice && scalar(v.Type().Elem()):
 		p.out.WriteString(" " + flow(v) + "\n")
@@ -62,7 +63,7 @@ func (p *printer) value(v reflect.Value, indent int) {
 func (p *printer) block(v reflect.Value, indent int) {
 	switch v.Kind() {
 	case reflect.Struct:
-		p.fields(v, indent, false)
+		p.mapping(v, indent, false)
 	case reflect.Map:
 		for _, key := range sortedMapKeys(v) {
 			p.indent(indent, false)
@@ -84,16 +85,24 @@ func (p *printer) item(v reflect.Value, indent int) {
 		return
 	}
 	p.out.WriteByte(' ')
-	p.fields(v, indent+1, true)
+	p.mapping(v, indent+1, true)
+}
+
+// absent reports whether an optional field is left out.
+func absent(v reflect.Value) bool {
+	if v.Kind() == reflect.Map || v.Kind() == reflect.Slice {
+		return v.Len() == 0
+	}
+	return v.IsZero()
 }
 
 // empty reports whether nothing would stand below a key.
-func empty(v reflect.Value) bool {
+func (p *printer) empty(v reflect.Value) bool {
 	if v.Kind() != reflect.Struct {
 		return v.Len() == 0
 	}
-	for _, f := range fieldsOf(v.Type()) {
-		if !f.optional || !v.FieldByIndex(f.index).IsZero() {
+	for _, f := range p.fields.of(v.Type()) {
+		if !f.optional || !absent(v.FieldByIndex(f.index)) {
 			return false
 		}
 	}
@@ -132,7 +141,7 @@ func word(v reflect.Value) string {
 
 // text writes a text: bare if it is a word of letters, digits, '.', '_' and '-'
 // that starts with a letter and means nothing else to any reader, in double
-// quotes otherwise.
+// quotes otherwise. Digests are always quoted, whatever they start with.
 func text(s string) string {
 	if plainWord(s) && !reserved(s) {
 		return s
@@ -148,5 +157,5 @@ func plainWord(s string) bool {
 			return false
 		}
 	}
-	return s != ""
+	return s != "" && len(s) < sha256HexLen
 }

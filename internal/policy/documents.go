@@ -210,9 +210,17 @@ type Bypass struct {
 
 // BackendsDoc lists the deploy pipelines that break glass, and the inventory.
 type BackendsDoc struct {
-	Header    `yaml:",inline"`
-	Backends  map[string]Backend `yaml:"backends"`
-	Inventory Inventory          `yaml:"inventory"`
+	Header      `yaml:",inline"`
+	Backends    map[string]Backend `yaml:"backends"`
+	FlagService FlagService        `yaml:"flag_service"`
+	Inventory   Inventory          `yaml:"inventory"`
+}
+
+// FlagService is what backends have to survive: the everyday carrier and what it
+// depends on itself.
+type FlagService struct {
+	Dependencies []string `yaml:"dependencies"`
+	Why          string   `yaml:"why"`
 }
 
 // Backend is one deploy pipeline. A bundled one lives in ic; a foreign one is

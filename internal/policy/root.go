@@ -167,12 +167,12 @@ func (r *Root) validateGroup(name string) error {
 		return fmt.Errorf("%w: group %s wants %d of %d members; a threshold is at least 1 and at most all", ErrRoot, name, g.Any, len(g.Of))
 	}
 	seen := make(map[string]bool)
-	var walk func(name string, depth int) error
-	walk = func(name string, depth int) error {
+	var walk func(inner string, depth int) error
+	walk = func(inner string, depth int) error {
 		if depth > maxGroupDepth {
 			return fmt.Errorf("%w: group %s is nested deeper than %d or in itself", ErrRoot, name, maxGroupDepth)
 		}
-		for _, member := range r.Groups[name].Of {
+		for _, member := range r.Groups[inner].Of {
 			_, person := r.People[member]
 			_, group := r.Groups[member]
 			switch {
@@ -187,7 +187,7 @@ func (r *Root) validateGroup(name string) error {
 					return err
 				}
 			default:
-				return fmt.Errorf("%w: group %s lists %q, who is neither a person nor a group", ErrRoot, name, member)
+				return fmt.Errorf("%w: group %s lists %q, who is neither a person nor a group", ErrRoot, inner, member)
 			}
 		}
 		return nil
@@ -217,19 +217,34 @@ func (r *Root) validateRole(name string) error {
 	return nil
 }
 
+// GroupFor is the group that signs a file of the policy folder; "" for a file
+// that nobody is named for.
+func (r *Root) GroupFor(file string) string {
+	switch documentWord(file) {
+	case "root":
+		return r.Root
+	case "manifest":
+		return r.Publish
+	}
+	domain, _ := domainOf(file)
+	return r.Domains[domain].Group
+}
+
 // Satisfied reports whether the people named reach the group's threshold.
 func (r *Root) Satisfied(group string, people map[string]bool) bool {
 	g, ok := r.Groups[group]
-	if !ok || g.Any < 1 {
-		return false
-	}
+	return ok && g.Any >= 1 && r.satisfiedMembers(group, people) >= g.Any
+}
+
+// satisfiedMembers counts the people and nested groups of a group that signed.
+func (r *Root) satisfiedMembers(group string, people map[string]bool) int {
 	n := 0
-	for _, m := range g.Of {
+	for _, m := range r.Groups[group].Of {
 		if _, nested := r.Groups[m]; nested && r.Satisfied(m, people) || people[m] {
 			n++
 		}
 	}
-	return n >= g.Any
+	return n
 }
 
 // InGroup reports whether a person is anywhere in a group.

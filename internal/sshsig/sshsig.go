@@ -2,7 +2,6 @@ package sshsig
 
 import (
 	"bytes"
-	"crypto/rsa"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -54,7 +53,8 @@ type Signature struct {
 }
 
 // Parse reads the wire form. Bytes that do not encode back to themselves are
-// refused, so that one signature has one spelling.
+// refused, and so is padding inside: nobody can respell a signature that he
+// could not have made. See oneSpelling for the exception.
 func Parse(blob []byte, use Use) (Signature, error) {
 	if len(blob) > MaxBlob {
 		return Signature{}, fmt.Errorf("%w: %d bytes, at most %d", ErrBlob, len(blob), MaxBlob)
@@ -69,7 +69,13 @@ func Parse(blob []byte, use Use) (Signature, error) {
 	if inner.HashAlgorithm != lib.HashSHA512 {
 		return Signature{}, fmt.Errorf("%w: hash %s, want sha512", ErrBlob, inner.HashAlgorithm)
 	}
+	if inner.Namespace == "" {
+		return Signature{}, fmt.Errorf("%w: it names none", ErrNamespace)
+	}
 	if err := AcceptKey(inner.PublicKey, use); err != nil {
+		return Signature{}, err
+	}
+	if err := oneSpelling(inner.PublicKey, inner.Signature); err != nil {
 		return Signature{}, err
 	}
 	return Signature{
@@ -91,12 +97,10 @@ func AcceptKey(key ssh.PublicKey, use Use) error {
 		if use == ForDirective {
 			return fmt.Errorf("%w: %s signs policy only; use Ed25519", ErrKeyType, t)
 		}
-		if ck, ok := key.(ssh.CryptoPublicKey); ok {
-			if pub, ok := ck.CryptoPublicKey().(*rsa.PublicKey); ok && pub.N.BitLen() >= minRSABit {
-				return nil
-			}
+		if modulusBits(key) < minRSABit {
+			return fmt.Errorf("%w: RSA needs at least %d bits", ErrKeyType, minRSABit)
 		}
-		return fmt.Errorf("%w: RSA needs at least %d bits", ErrKeyType, minRSABit)
+		return nil
 	default:
 		return fmt.Errorf("%w: %s", ErrKeyType, t)
 	}
@@ -104,7 +108,7 @@ func AcceptKey(key ssh.PublicKey, use Use) error {
 
 // Verify checks that the signature covers content in namespace.
 func (s Signature) Verify(content []byte, namespace string) error {
-	if s.Namespace != namespace {
+	if namespace == "" || s.Namespace != namespace {
 		return fmt.Errorf("%w: it says %q, want %q", ErrNamespace, s.Namespace, namespace)
 	}
 	if err := lib.Verify(bytes.NewReader(content), s.inner, s.Key, lib.HashSHA512, namespace); err != nil {
@@ -114,12 +118,26 @@ func (s Signature) Verify(content []byte, namespace string) error {
 }
 
 // Sign signs content in namespace with signer; rand is used by ECDSA and RSA.
+// What the signer returns is verified before it is handed out: an agent that
+// answers with another key, or a FIDO key that nobody touched, fails here and
+// not on a host.
 func Sign(signer ssh.Signer, rand io.Reader, content []byte, namespace string) (Signature, error) {
-	inner, err := lib.SignWithRand(bytes.NewReader(content), rand, signer, lib.HashSHA512, namespace)
-	if err != nil {
+	key := signer.PublicKey()
+	if err := AcceptKey(key, ForPolicy); err != nil {
 		return Signature{}, err
 	}
-	return Parse(inner.Marshal(), ForPolicy)
+	inner, err := lib.SignWithRand(bytes.NewReader(content), rand, signer, lib.HashSHA512, namespace)
+	if err != nil {
+		return Signature{}, fmt.Errorf("sign with %s in namespace %q: %w", ssh.FingerprintSHA256(key), namespace, err)
+	}
+	sig, err := Parse(inner.Marshal(), ForPolicy)
+	if err != nil {
+		return Signature{}, fmt.Errorf("the signer of %s made no usable signature: %w", ssh.FingerprintSHA256(key), err)
+	}
+	if err := sig.Verify(content, namespace); err != nil {
+		return Signature{}, fmt.Errorf("the signer of %s made no usable signature: %w", ssh.FingerprintSHA256(key), err)
+	}
+	return sig, nil
 }
 
 // Armor prints the form that ssh-keygen writes and reads.

@@ -16,6 +16,7 @@ const (
 	CodeTooLarge         Code = "too-large"         // not even the first token fits the carrier
 	CodePlanUnknown      Code = "plan-unknown"      // this process has not made that plan
 	CodeChanged          Code = "changed"           // the world is no longer as planned
+	CodeUnchanged        Code = "unchanged"         // every target holds the value already
 	CodeOwnerConflict    Code = "owner-conflict"    // somebody else owns everything that would be written
 	CodeOperationUnknown Code = "operation-unknown" // there is no trace of that operation
 	CodeUnreachable      Code = "unreachable"       // the remote system does not answer

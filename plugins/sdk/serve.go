@@ -58,7 +58,7 @@ func Serve(backend Backend) {
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig:  Handshake(),
 		VersionedPlugins: versions(session),
-		Logger:           hclog.NewNullLogger(),
+		Logger:           hclog.New(&hclog.LoggerOptions{Name: PluginName, Level: hclog.Error, Output: os.Stderr, DisableTime: true}),
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			return grpc.NewServer(append(opts, grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage))...)
 		},

@@ -154,7 +154,12 @@ func (s *Session) Apply(ctx context.Context, digest, operation string, report Re
 			return err
 		}
 		if now.Digest != digest {
-			return s.observeOrChanged(ctx, operation, report)
+			return s.observeOr(ctx, operation, report, Refuse(CodeChanged,
+				"what would be overwritten has changed since the plan: nothing was written; plan again"))
+		}
+		if unchanged(&now) {
+			return s.observeOr(ctx, operation, report, Refuse(CodeUnchanged,
+				"every target holds this value already, written by %s: there is nothing to send", now.Changes[0].Owner))
 		}
 		if owner, all := conflicted(&now); all {
 			return Refuse(CodeOwnerConflict, "everything the plan would write is owned by %s: nothing was written; use another backend", owner)
@@ -163,14 +168,23 @@ func (s *Session) Apply(ctx context.Context, digest, operation string, report Re
 	})
 }
 
-// observeOrChanged tells apart who changed the world since the plan: this very
-// operation, sent once already, or somebody else.
-func (s *Session) observeOrChanged(ctx context.Context, operation string, report Report) error {
+// observeOr tells apart who brought the world to where it is: this very
+// operation, sent once before, or somebody else. Then it is refused.
+func (s *Session) observeOr(ctx context.Context, operation string, report Report, refused error) error {
 	err := s.backend.Observe(ctx, operation, serial(report))
 	if CodeOf(err) == CodeOperationUnknown {
-		return Refuse(CodeChanged, "what would be overwritten has changed since the plan: nothing was written; plan again")
+		return refused
 	}
 	return err
+}
+
+func unchanged(p *Plan) bool {
+	for i := range p.Changes {
+		if p.Changes[i].Before != p.Changes[i].After {
+			return false
+		}
+	}
+	return len(p.Changes) > 0
 }
 
 func conflicted(p *Plan) (owner string, all bool) {

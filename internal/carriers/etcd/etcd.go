@@ -27,6 +27,7 @@ const (
 	pageKeys    = 128     // keys of one page: 0.5 MiB when all are as long as a token may be
 	maxResponse = 8 << 20 // bytes of one answer; a single value of etcd fits several times
 	retryEvery  = 50 * time.Millisecond
+	maxTries    = 10 // half a second: a connection that can be made is made
 	maxEndpoint = 16 // more is a mistake in the configuration
 )
 
@@ -62,6 +63,7 @@ type Options struct {
 type Carrier struct {
 	opts   Options
 	prefix string
+	most   int             // MaxDirectives; tests want fewer
 	ctx    context.Context // of the connection, not of a call
 	cancel context.CancelFunc
 
@@ -82,11 +84,11 @@ func New(ctx context.Context, o Options) (*Carrier, error) {
 	for _, e := range o.Endpoints {
 		u, err := url.Parse(e)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-			return nil, fmt.Errorf("etcd: an endpoint is like https://host:2379, without a user; check the configuration")
+			return nil, errors.New("etcd: an endpoint is like https://host:2379, without a user; check the configuration")
 		}
 	}
 	if o.Now == nil || o.After == nil || o.Rand == nil {
-		return nil, fmt.Errorf("etcd: Now, After and Rand are required")
+		return nil, errors.New("etcd: Now, After and Rand are required")
 	}
 	if o.DialTimeout == 0 {
 		o.DialTimeout = defaultDial
@@ -95,7 +97,7 @@ func New(ctx context.Context, o Options) (*Carrier, error) {
 		o.FullReadEvery = DefaultFullRead
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	return &Carrier{opts: o, prefix: "/ic/" + o.Fleet + "/", ctx: ctx, cancel: cancel, turn: make(chan struct{}, 1)}, nil
+	return &Carrier{opts: o, prefix: "/ic/" + o.Fleet + "/", most: MaxDirectives, ctx: ctx, cancel: cancel, turn: make(chan struct{}, 1)}, nil
 }
 
 // Close ends the connection, every watch on it and every call under way.
@@ -133,10 +135,13 @@ func (c *Carrier) connect(ctx context.Context) (*clientv3.Client, error) {
 		MaxCallRecvMsgSize: maxResponse, MaxCallSendMsgSize: maxResponse,
 		MaxUnaryRetries: 2, // the second is for a token of etcd's that has expired; ours are in retry
 		Logger:          zap.NewNop(),
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: firstRedial, Multiplier: redialFactor, Jitter: redialJitter, MaxDelay: maxRedial},
-			MinConnectTimeout: c.opts.DialTimeout,
-		})},
+		DialOptions: []grpc.DialOption{
+			grpc.WithChainUnaryInterceptor(failFast),
+			grpc.WithConnectParams(grpc.ConnectParams{
+				Backoff:           backoff.Config{BaseDelay: firstRedial, Multiplier: redialFactor, Jitter: redialJitter, MaxDelay: maxRedial},
+				MinConnectTimeout: c.opts.DialTimeout,
+			}),
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -206,8 +211,8 @@ func (c *Carrier) readPages(ctx context.Context, limit int64) (Full, error) {
 		if !page.More {
 			return full, nil
 		}
-		if len(full.Tokens)+full.ignored >= MaxDirectives {
-			full.Note = fmt.Sprintf("etcd holds more than %d directives of this fleet; only the first were read: somebody fills the store", MaxDirectives)
+		if read := len(full.Tokens) + full.ignored; read >= c.most {
+			full.Note = fmt.Sprintf("etcd holds more than %d keys of this fleet and only the first were read: somebody fills the store", read)
 			return full, nil
 		}
 	}
@@ -237,12 +242,17 @@ func (c *Carrier) page(ctx context.Context, from, end string, limit, revision in
 	return out, err
 }
 
-// retry repeats op while etcd cannot be reached and ctx lasts. The last reason
-// that etcd's side gave says more than "deadline exceeded".
+// retry repeats op for a moment while etcd cannot be reached: a connection that
+// gRPC has given up for the time being is tried again at once, and the pace of
+// further attempts is the caller's. It ends with etcd's last reason, which says
+// more than "deadline exceeded".
 func (c *Carrier) retry(ctx context.Context, op func(*clientv3.Client) error) error {
 	var last error
-	for {
+	for try := 0; ; try++ {
 		client, err := c.connect(ctx)
+		if err == nil && try == 0 {
+			client.ActiveConnection().ResetConnectBackoff()
+		}
 		if err == nil {
 			err = op(client)
 		}
@@ -252,13 +262,21 @@ func (c *Carrier) retry(ctx context.Context, op func(*clientv3.Client) error) er
 			}
 			return err
 		}
-		last = err
+		if last = err; try == maxTries {
+			return last
+		}
 		select {
 		case <-ctx.Done():
 			return last
 		case <-c.opts.After(retryEvery):
 		}
 	}
+}
+
+// failFast takes back the client's wish to wait for a connection, behind which
+// the reason of a failure is lost.
+func failFast(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return invoke(ctx, method, request, reply, conn, append(opts, grpc.WaitForReady(false))...)
 }
 
 func checkID(id string) error {

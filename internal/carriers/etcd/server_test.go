@@ -86,7 +86,7 @@ func startOwn(t *testing.T, dir string, change func(*embed.Config)) *server {
 }
 
 // raw is a client past the product, for what a stranger or an administrator does.
-func raw(t *testing.T, addr string) *clientv3.Client {
+func raw(t testing.TB, addr string) *clientv3.Client {
 	t.Helper()
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + addr}, Logger: zap.NewNop()})
 	if err != nil {
@@ -103,7 +103,7 @@ func options(addr, fleet string) etcd.Options {
 	}
 }
 
-func open(t *testing.T, o etcd.Options) *etcd.Carrier {
+func open(t testing.TB, o etcd.Options) *etcd.Carrier {
 	t.Helper()
 	c, err := etcd.New(t.Context(), o)
 	if err != nil {
@@ -119,7 +119,7 @@ func fleetOf(t *testing.T) string {
 
 func newID() string { return ulid.Make().String() }
 
-func put(t *testing.T, c *etcd.Carrier, ids ...string) {
+func put(t testing.TB, c *etcd.Carrier, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		if err := c.Put(t.Context(), id, "token-of-"+id); err != nil {
@@ -138,7 +138,7 @@ type watcher struct {
 	changed  chan struct{}
 }
 
-func watch(t *testing.T, c *etcd.Carrier) *watcher {
+func watch(t testing.TB, c *etcd.Carrier) *watcher {
 	w := &watcher{tokens: map[string]string{}, times: map[string]int{}, changed: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -174,7 +174,7 @@ func (w *watcher) poke() {
 }
 
 // until waits for ok, which sees the watcher under its lock.
-func (w *watcher) until(t *testing.T, what string, ok func() bool) {
+func (w *watcher) until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	limit := time.After(patience)
 	for {

@@ -100,10 +100,9 @@ func (w *watch) follow(ctx context.Context, revision int64) error {
 	if err != nil {
 		return w.explain("watch", err)
 	}
-	lost := make(chan struct{})
 	go func() {
-		defer close(lost)
 		client.ActiveConnection().WaitForStateChange(ctx, connectivity.Ready)
+		cancel() // ends the watch, also one that is still being set up
 	}()
 	events := client.Watch(ctx, w.directiveKey(""), clientv3.WithPrefix(), clientv3.WithRev(revision), clientv3.WithCreatedNotify())
 	due := w.opts.After(w.opts.FullReadEvery - time.Duration(w.opts.Rand()*float64(w.opts.FullReadEvery)/4))
@@ -111,8 +110,6 @@ func (w *watch) follow(ctx context.Context, revision int64) error {
 		select {
 		case <-due:
 			return nil
-		case <-lost:
-			return w.explain("watch", errLost)
 		case r, open := <-events:
 			if !open {
 				return w.explain("watch", errLost)

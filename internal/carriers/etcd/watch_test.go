@@ -61,9 +61,11 @@ func TestAWatchOutlivesARestartOfEtcd(t *testing.T) {
 	w := watch(t, c)
 	w.until(t, "the first token", w.has(before))
 
+	p.cut() // or etcd waits 7 s for its watchers to leave
 	first.Close()
 	w.until(t, "the loss", func() bool { return !w.status.Connected })
 	second := startOwn(t, dir, nil)
+	t.Cleanup(p.cut)
 	p.heal(second.addr)
 	put(t, open(t, options(second.addr, fleetOf(t))), after)
 	w.until(t, "a token of after the restart", w.has(before, after))

@@ -169,6 +169,29 @@ func TestOneComponentsDrawsDoNotShiftAnothers(t *testing.T) {
 	}
 }
 
+func TestAStreamIsEntropyThatRepeats(t *testing.T) {
+	read := func(seed uint64) string {
+		p := make([]byte, 33)
+		if n, err := io.ReadFull(NewStream(seed, "ids"), p); err != nil || n != len(p) {
+			t.Fatalf("read %d bytes, %v", n, err)
+		}
+		return fmt.Sprintf("%x", p)
+	}
+	if read(1) != read(1) || read(1) == read(2) || strings.Count(read(1), "00") > 8 {
+		t.Errorf("streams read %s, %s and %s", read(1), read(1), read(2))
+	}
+	if h := NewStream(1, "ids").Hex(5); len(h) != 10 {
+		t.Errorf("5 bytes in hex are %q", h)
+	}
+	low, high := int64(9), int64(0)
+	for s := NewStream(1, "dice"); low > 1 || high < 6; {
+		d := s.Between(1, 6)
+		if low, high = min(low, d), max(high, d); low < 1 || high > 6 {
+			t.Fatalf("a die shows %d", d)
+		}
+	}
+}
+
 func TestTheLogHoldsNothingThatMovesATerminalOrBreaksJSON(t *testing.T) {
 	var log bytes.Buffer
 	k := New(1, start, &log)

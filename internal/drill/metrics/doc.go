@@ -7,7 +7,7 @@
 // Times are the world's: a query without a time is asked at the world's now.
 //
 // May import: the standard library and Prometheus' engine with the types that
-// it is made of (model, promql, storage, util, tsdb/chunkenc). Must never import
-// the database itself (prometheus/tsdb), read the machine's clock for anything
-// but a deadline, or write to disk.
+// it is made of (model, promql, storage, util, and the two packages of sample
+// types under tsdb). Must never import the database itself (prometheus/tsdb),
+// read the machine's clock for anything but a deadline, or write to disk.
 package metrics

@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
+	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
@@ -102,14 +103,26 @@ var _ storage.Series = window{}
 func (w window) Labels() labels.Labels { return w.labels }
 
 // Iterator implements storage.Series.
-func (w window) Iterator(reuse chunkenc.Iterator) chunkenc.Iterator {
-	it, ok := reuse.(*iterator)
-	if !ok {
-		it = &iterator{}
-	}
-	*it = iterator{samples: w.samples, at: -1}
-	return it
+func (w window) Iterator(chunkenc.Iterator) chunkenc.Iterator {
+	return storage.NewListSeriesIterator(floats(w.samples))
 }
+
+// floats is samples as storage's own iterator reads them.
+type floats []sample
+
+func (f floats) Len() int                { return len(f) }
+func (f floats) Get(i int) chunks.Sample { return &f[i] }
+
+var _ chunks.Sample = (*sample)(nil)
+
+// The store holds floats only, without start times.
+func (s *sample) T() int64                      { return s.ms }
+func (s *sample) ST() int64                     { return 0 }
+func (s *sample) F() float64                    { return s.v }
+func (s *sample) H() *histogram.Histogram       { return nil }
+func (s *sample) FH() *histogram.FloatHistogram { return nil }
+func (s *sample) Type() chunkenc.ValueType      { return chunkenc.ValFloat }
+func (s *sample) Copy() chunks.Sample           { c := *s; return &c }
 
 type seriesSet struct {
 	found []window
@@ -120,45 +133,3 @@ func (s *seriesSet) Next() bool                        { s.at++; return s.at < l
 func (s *seriesSet) At() storage.Series                { return s.found[s.at] }
 func (s *seriesSet) Err() error                        { return nil }
 func (s *seriesSet) Warnings() annotations.Annotations { return nil }
-
-// iterator walks floats; the store holds nothing else.
-type iterator struct {
-	samples []sample
-	at      int
-}
-
-func (i *iterator) Next() chunkenc.ValueType {
-	i.at++
-	return i.here()
-}
-
-func (i *iterator) Seek(t int64) chunkenc.ValueType {
-	i.at = max(i.at, 0)
-	if i.at < len(i.samples) && i.samples[i.at].ms < t {
-		i.at += after(i.samples[i.at:], t-1)
-	}
-	return i.here()
-}
-
-func (i *iterator) here() chunkenc.ValueType {
-	if i.at >= len(i.samples) {
-		return chunkenc.ValNone
-	}
-	return chunkenc.ValFloat
-}
-
-func (i *iterator) At() (int64, float64) { return i.samples[i.at].ms, i.samples[i.at].v }
-func (i *iterator) AtT() int64           { return i.samples[i.at].ms }
-func (i *iterator) AtST() int64          { return 0 }
-func (i *iterator) Err() error           { return nil }
-
-// AtHistogram implements chunkenc.Iterator and is never called: Next and Seek
-// say that every sample is a float.
-func (i *iterator) AtHistogram(*histogram.Histogram) (int64, *histogram.Histogram) {
-	return i.AtT(), nil
-}
-
-// AtFloatHistogram is like AtHistogram.
-func (i *iterator) AtFloatHistogram(*histogram.FloatHistogram) (int64, *histogram.FloatHistogram) {
-	return i.AtT(), nil
-}

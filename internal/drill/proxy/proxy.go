@@ -86,64 +86,42 @@ func (p *Proxy) State() Cut {
 	return p.cut
 }
 
-// Cut makes the target unreachable. Cutting in another way replaces the first.
+// Cut makes the target unreachable. Cutting in another way replaces the first;
+// None is Heal.
 func (p *Proxy) Cut(how Cut) error {
-	if how == None {
-		return p.Heal()
-	}
-	if err := p.reopen(how); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cut = how
-	if isOpen(p.open) {
-		p.open = make(chan struct{})
-	}
-	if how == Blackhole {
-		return nil
-	}
-	if how == Refuse && p.listener != nil {
-		p.listener.Close()
-		p.listener = nil
-	}
-	for c := range p.pairs {
-		c.reset()
-	}
-	return nil
-}
-
-// Heal lets everything pass again.
-func (p *Proxy) Heal() error {
-	if err := p.reopen(None); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.cut = None
-	if !isOpen(p.open) {
-		close(p.open)
-	}
-	return nil
-}
-
-// reopen listens again when a refused proxy is to become anything else.
-func (p *Proxy) reopen(how Cut) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return fmt.Errorf("set proxy %s to %s: it is closed", p.addr, how)
 	}
-	if how == Refuse || p.listener != nil {
-		return nil
+	if how != Refuse && p.listener == nil {
+		l, err := net.Listen("tcp", p.addr)
+		if err != nil {
+			return fmt.Errorf("open proxy %s again: %w: another program took the port: start the demo again", p.addr, err)
+		}
+		p.serve(l)
 	}
-	l, err := net.Listen("tcp", p.addr)
-	if err != nil {
-		return fmt.Errorf("open proxy %s again: %w: another program took the port: start the demo again", p.addr, err)
+	p.cut = how
+	switch {
+	case how == None && !isOpen(p.open):
+		close(p.open)
+	case how != None && isOpen(p.open):
+		p.open = make(chan struct{})
 	}
-	p.serve(l)
+	if how == Refuse && p.listener != nil {
+		p.listener.Close()
+		p.listener = nil
+	}
+	if how == Refuse || how == Reset {
+		for c := range p.pairs {
+			c.reset()
+		}
+	}
 	return nil
 }
+
+// Heal lets everything pass again.
+func (p *Proxy) Heal() error { return p.Cut(None) }
 
 // Close ends the proxy and every connection through it, and waits for them.
 func (p *Proxy) Close() error {

@@ -1,0 +1,355 @@
+package main
+
+import (
+	"context"
+	crand "crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/degradedmode/ic/internal/breakglass"
+	"github.com/degradedmode/ic/internal/carriers/etcd"
+	"github.com/degradedmode/ic/internal/decisions"
+	"github.com/degradedmode/ic/internal/directive"
+	"github.com/degradedmode/ic/internal/drill/world"
+	"github.com/degradedmode/ic/internal/drill/worldclock"
+	"github.com/degradedmode/ic/internal/fleet"
+	"github.com/degradedmode/ic/internal/hostclock"
+	"github.com/degradedmode/ic/internal/incident"
+	"github.com/degradedmode/ic/internal/keys"
+	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/internal/policy"
+	"github.com/degradedmode/ic/internal/signals"
+	"github.com/degradedmode/ic/internal/sshsig"
+	"github.com/spf13/cobra"
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/term"
+)
+
+// randReader is the system's entropy.
+var randReader io.Reader = crand.Reader
+
+// seat is where this console stands: before a real fleet, or in a drill's world
+// that runs beside it. A drill has its own clock, root and namespaces; there is
+// no switch that makes one out of the other.
+type seat struct {
+	clock model.Clock
+	info  *world.Info // nil before a real fleet
+}
+
+func (s *seat) realm() directive.Realm {
+	if s.info == nil {
+		return directive.Production
+	}
+	return directive.Drill
+}
+
+// speed is how many seconds of the fleet's clock pass in a real one.
+func (s *seat) speed() int {
+	if s.info == nil {
+		return 1
+	}
+	return s.info.Speed
+}
+
+// world finds out where this console stands.
+func (a *app) world(c config) (*seat, error) {
+	if a.seat != nil {
+		return a.seat, nil
+	}
+	info, err := world.ReadInfo(c.State)
+	if err != nil {
+		return nil, fail(exitFailed, "%w", err)
+	}
+	if info == nil {
+		if drill, err := world.IsDrill(c.State); err != nil || drill {
+			return nil, fail(exitNeeds, "the demo of %s is not running", c.State).hinting("ic demo starts it again")
+		}
+		a.seat = &seat{clock: hostclock.New(hostclock.Trust)}
+		return a.seat, nil
+	}
+	clock, err := worldclock.Fetch(context.Background(), http.DefaultClient, info.Control, a.real)
+	if err != nil {
+		return nil, fail(exitNeeds, "%w", err).hinting("ic demo starts it again")
+	}
+	a.seat = &seat{clock: clock, info: info}
+	return a.seat, nil
+}
+
+// withDesk wires a desk for one command and ends its session afterwards.
+func (a *app) withDesk(cmd *cobra.Command, do func(context.Context, *incident.Desk) error) error {
+	c, err := a.load(cmd)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(cmd.Context())
+	defer cancel()
+	d, _, err := a.desk(ctx, c)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(ctx, d), d.Close())
+}
+
+// desk wires everything a desk is made of. Nothing here waits for a service.
+func (a *app) desk(ctx context.Context, c config) (*incident.Desk, *policy.Bundle, error) {
+	b, err := a.bundle(c, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := a.world(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	inv, source, err := a.inventoryOf(c, b)
+	if err != nil {
+		return nil, nil, err
+	}
+	o := incident.Options{
+		Realm: s.realm(), Fleet: c.Fleet, Person: a.person(ctx, c, b), State: c.State, Session: sessionName(c.Person, s.clock.Now().Wall),
+		Bundle: b, Clock: s.clock, Rand: randReader, ReportAge: incident.DefaultReportAge * model.Duration(s.speed()),
+		Signer:    func(ctx context.Context) (ssh.Signer, error) { return a.signer(ctx, c) },
+		Inventory: model.Inventory{Source: source, At: s.clock.Now().Wall, MaxAge: inv.MaxAge, Hosts: len(inv.Hosts)},
+	}
+	if len(inv.Hosts) > 0 {
+		pull := fleet.Options{Fleet: c.Fleet, Now: func() time.Time { return s.clock.Now().Wall }, Client: pooled()}
+		o.Hosts = func(ctx context.Context) []model.HostView { return fleet.Pull(ctx, inv, pull) }
+	}
+	if c.Prometheus != "" {
+		if o.Readings, err = a.readings(c, b, s); err != nil {
+			return nil, nil, err
+		}
+	}
+	if c.Etcd != "" {
+		carrier, err := etcd.New(ctx, etcd.Options{
+			Endpoints: strings.Split(c.Etcd, ","), Fleet: c.Fleet,
+			Now: func() time.Time { return s.clock.Now().Wall }, After: time.After, Rand: rand.Float64,
+		})
+		if err != nil {
+			return nil, nil, fail(exitUsage, "%w", err)
+		}
+		flags := &flagService{carrier}
+		o.Carriers, o.Board = []incident.Carrier{flags}, flags
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Backends)) {
+		o.Backends = append(o.Backends, a.backendOf(name, b.Backends[name]))
+	}
+	if s.info != nil {
+		d := &drillControl{base: s.info.Control}
+		o.Faults, o.Fault = d.faults, d.fault
+	}
+	d, err := incident.New(o)
+	return d, b, err
+}
+
+// pooled keeps one connection per host: reports are asked for every second.
+func pooled() *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, MaxIdleConns: 64, IdleConnTimeout: time.Minute}}
+}
+
+// person is who we are: the name in the configuration, if a key of it is at
+// hand. Otherwise the console only reads.
+func (a *app) person(ctx context.Context, c config, b *policy.Bundle) string {
+	if c.Person == "" || c.Key == "" {
+		return ""
+	}
+	own := b.FingerprintsOf(c.Person)
+	if len(own) == 0 {
+		a.note("%s has no key in the trust root: this console only reads", c.Person)
+		return ""
+	}
+	listed, err := keys.List(ctx, a.keySources(c))
+	for _, k := range listed {
+		if slices.Contains(own, k.Fingerprint) {
+			return c.Person
+		}
+	}
+	if err != nil {
+		a.note("%v", err)
+	}
+	a.note("no key of %s is at hand: this console only reads (ic keys check)", c.Person)
+	return ""
+}
+
+func (a *app) keySources(c config) keys.Sources {
+	s := keys.Sources{Touch: func(fp string) { a.note("touch your key (%s)", fp) }}
+	if c.Key == agentKey {
+		s.AgentSocket = a.getenv("SSH_AUTH_SOCK")
+		return s
+	}
+	s.Files = []string{c.Key}
+	if a.terminal() {
+		s.Passphrase = a.passphrase
+	}
+	return s
+}
+
+// passphrase asks without an echo.
+func (a *app) passphrase(path string) ([]byte, error) {
+	in, ok := a.in.(*os.File)
+	if !ok {
+		return nil, errors.New("there is no terminal to ask on")
+	}
+	fmt.Fprintf(a.err, "passphrase of %s: ", path)
+	defer fmt.Fprintln(a.err)
+	return term.ReadPassword(int(in.Fd()))
+}
+
+// signer is our signing key.
+func (a *app) signer(ctx context.Context, c config) (ssh.Signer, error) {
+	sources := a.keySources(c)
+	listed, err := keys.List(ctx, sources)
+	if len(listed) == 0 {
+		return nil, fail(exitNeeds, "no signing key: %w", errors.Join(keys.ErrNoKey, err)).hinting("set key in the configuration to a file or to agent")
+	}
+	fingerprint := listed[0].Fingerprint
+	if b, berr := a.bundle(c, false); berr == nil {
+		own := b.FingerprintsOf(c.Person)
+		for _, k := range listed {
+			if slices.Contains(own, k.Fingerprint) {
+				fingerprint = k.Fingerprint
+			}
+		}
+	}
+	return keys.Find(ctx, sources, fingerprint, sshsig.ForDirective)
+}
+
+// tokens is where tokens are kept.
+func (a *app) tokens() keys.TokenStore {
+	return keys.TokenStore{Getenv: a.getenv, Ring: keys.OSRing()}
+}
+
+// readings asks Prometheus for every signal of the policy, as far back as the
+// longest window that leaves a tier on it.
+func (a *app) readings(c config, b *policy.Bundle, s *seat) (func(context.Context) map[string]model.Reading, error) {
+	token := func() (string, error) {
+		t, err := a.tokens().Get(context.Background(), "prometheus", "")
+		if errors.Is(err, keys.ErrNoToken) {
+			return "", nil // most Prometheus servers want none
+		}
+		return t.Value, err
+	}
+	if s.info != nil {
+		token = nil // a drill's Prometheus is its own
+	}
+	source, err := signals.New(signals.Options{URL: c.Prometheus, Token: token, Now: func() time.Time { return s.clock.Now().Wall }})
+	if err != nil {
+		return nil, fail(exitUsage, "%w", err)
+	}
+	var specs []signals.Spec
+	for _, name := range slices.Sorted(maps.Keys(b.Signals)) {
+		signal := b.Signals[name]
+		specs = append(specs, signals.Spec{Name: name, Query: signal.Query, Unit: signal.Unit, MaxAge: signal.MaxAge * model.Duration(s.speed()), Step: signal.Step, Window: decisions.WindowOf(b, name)})
+	}
+	return func(ctx context.Context) map[string]model.Reading { return source.Read(ctx, specs) }, nil
+}
+
+// inventory is the inventory of a configuration.
+func (a *app) inventory(c config) (fleet.Inventory, string, error) {
+	b, err := a.bundle(c, false)
+	if err != nil {
+		return fleet.Inventory{}, "", err
+	}
+	return a.inventoryOf(c, b)
+}
+
+func (a *app) inventoryOf(c config, b *policy.Bundle) (fleet.Inventory, string, error) {
+	if c.Inventory == "" {
+		inv := fleet.Inventory{MaxAge: b.Inventory.MaxAge}
+		for _, h := range b.Inventory.Hosts {
+			inv.Hosts = append(inv.Hosts, fleet.Host{Name: h.Host, Services: h.Services, ReportURL: h.ReportURL})
+		}
+		return inv, "the policy", nil
+	}
+	raw, err := os.ReadFile(c.Inventory)
+	if err != nil {
+		return fleet.Inventory{}, "", fail(exitUsage, "read the inventory: %w", err)
+	}
+	inv, err := fleet.ParseInventory(raw)
+	if err != nil {
+		return inv, "", fail(exitUsage, "%s: %w", c.Inventory, err)
+	}
+	return inv, c.Inventory, nil
+}
+
+// backendOf says how a backend of the policy is started.
+func (a *app) backendOf(name string, p policy.Backend) incident.Backend {
+	return incident.Backend{Name: name, Config: p, Open: func(ctx context.Context) (incident.OpenBackend, error) {
+		spec := breakglass.Spec{Name: name, Bundled: p.Bundled, Config: p.Config, Secrets: map[string]string{}, SSHAgent: a.getenv("SSH_AUTH_SOCK") != ""}
+		if p.Bundled == "" {
+			platform := runtime.GOOS + "/" + runtime.GOARCH
+			sum, ok := p.SHA256[platform]
+			if !ok {
+				return nil, fmt.Errorf("the policy pins no %s for %s", name, platform)
+			}
+			spec.Foreign = &breakglass.Foreign{Path: p.Path, SHA256: sum}
+		}
+		for _, secret := range p.Secrets {
+			t, err := a.tokens().Get(ctx, secret, "")
+			if err != nil {
+				return nil, err
+			}
+			spec.Secrets[secret] = t.Value
+		}
+		self, err := a.self()
+		if err != nil {
+			return nil, fmt.Errorf("find this program: %w", err)
+		}
+		return breakglass.Open(ctx, spec, breakglass.Options{Self: breakglass.Program{Path: self}, Getenv: a.getenv})
+	}}
+}
+
+// sessionName is new for every start: a session's file is never written twice.
+func sessionName(person string, now time.Time) string {
+	var tail [3]byte
+	if _, err := io.ReadFull(randReader, tail[:]); err != nil {
+		return now.UTC().Format("20060102-150405")
+	}
+	if person == "" {
+		person = "reader"
+	}
+	return fmt.Sprintf("%s-%s-%s", person, now.UTC().Format("150405"), hex.EncodeToString(tail[:]))
+}
+
+// flagService is etcd as a carrier and as the board.
+type flagService struct{ *etcd.Carrier }
+
+// Name is the word that backends use for it as a dependency.
+func (f *flagService) Name() string { return "etcd" }
+
+func (f *flagService) Read(ctx context.Context) (map[string]string, error) {
+	full, err := f.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return full.Tokens, nil
+}
+
+func (f *flagService) Lease(ctx context.Context) (incident.Cell, error) {
+	c, err := f.LeaseGet(ctx)
+	return incident.Cell{Value: c.Value, Revision: c.Revision}, err
+}
+
+func (f *flagService) SwapLease(ctx context.Context, previous int64, value string) error {
+	_, err := f.LeaseSwap(ctx, previous, value)
+	return err
+}
+
+func (f *flagService) Proposal(ctx context.Context, id string) (incident.Cell, error) {
+	c, err := f.CosignGet(ctx, id)
+	return incident.Cell{Value: c.Value, Revision: c.Revision}, err
+}
+
+func (f *flagService) SwapProposal(ctx context.Context, id string, previous int64, value string) error {
+	_, err := f.CosignSwap(ctx, id, previous, value)
+	return err
+}

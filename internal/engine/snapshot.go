@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/degradedmode/ic/internal/directive"
+	"github.com/degradedmode/ic/internal/model"
+)
+
+// Never is what Advance returns when nothing will change by itself.
+const Never = time.Duration(math.MaxInt64)
+
+// snapshot is what is in force, ready to be asked without a lock. It is right
+// for as long as covers says so, and never changed.
+type snapshot struct {
+	tiers  map[string]int      // by scope
+	off    map[string][]string // scopes by feature
+	grants map[string][]grant  // by control
+	live   []string            // ids, ascending
+
+	floor  floor
+	bootID string
+	from   time.Time     // host time: the last change before this snapshot
+	until  time.Time     // host time: the next change; zero: none
+	ends   time.Duration // boot clock: the next end of a run
+	last   func(service string) (tier int, known bool)
+}
+
+// grant is one live bypass.
+type grant struct {
+	id     string
+	scope  string
+	caps   model.Caps
+	period period
+	budget *budget
+}
+
+func (g *grant) covers(service string) bool { return g.scope == model.AnyScope || g.scope == service }
+
+func (s *snapshot) covers(now model.Instant) bool {
+	if now.BootID != s.bootID || now.Boot >= s.ends {
+		return false
+	}
+	host := now.Wall
+	if low := s.floor.on(now); low.After(host) {
+		host = low
+	}
+	return !host.Before(s.from) && (s.until.IsZero() || host.Before(s.until))
+}
+
+// tier is the highest of all that is live for a service, and never beyond what
+// the service knows. A ladder that is not in force caps nothing: a signature
+// stripped from a file must not keep a fleet from shedding.
+func (s *snapshot) tier(service string) int {
+	tier := max(s.tiers[service], s.tiers[model.AnyScope])
+	if last, known := s.last(service); known {
+		tier = min(tier, last)
+	}
+	return tier
+}
+
+func (s *snapshot) isOff(feature, service string) bool {
+	for _, scope := range s.off[feature] {
+		if scope == model.AnyScope || scope == service {
+			return true
+		}
+	}
+	return false
+}
+
+// change takes note of a host time at which something changes.
+func (s *snapshot) change(t, host time.Time) {
+	switch {
+	case t.IsZero():
+	case !t.After(host):
+		if t.After(s.from) {
+			s.from = t
+		}
+	case s.until.IsZero() || t.Before(s.until):
+		s.until = t
+	}
+}
+
+// wait is how long it takes from at until something changes.
+func (s *snapshot) wait(at moment) time.Duration {
+	wait := Never
+	if s.ends != Never {
+		wait = max(0, s.ends-at.Boot)
+	}
+	if !s.until.IsZero() {
+		wait = min(wait, max(0, s.until.Sub(at.host)))
+	}
+	return wait
+}
+
+// build makes the snapshot for at from the set, and starts the runs of bypasses
+// whose time has come.
+func (e *Engine) build(at moment) *snapshot {
+	s := &snapshot{
+		tiers: map[string]int{}, off: map[string][]string{}, grants: map[string][]grant{},
+		floor: e.floor, bootID: at.BootID, ends: Never, last: e.lastTier(),
+	}
+	for _, h := range e.set.byKey {
+		d := h.d()
+		if h.direction == model.Loosen && !h.run.started {
+			h.run = h.run.start(d.NotBefore, h.mono, at)
+			e.noteAtOnce = e.noteAtOnce || h.run.started
+		}
+		if !h.obeyed() {
+			continue
+		}
+		s.change(d.NotBefore, at.host)
+		s.change(d.NotAfter, at.host)
+		if e.set.live(h, at) {
+			e.include(s, h, at)
+		}
+	}
+	slices.Sort(s.live)
+	s.live = slices.Compact(s.live)
+	for _, grants := range s.grants {
+		slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(a.id, b.id) })
+	}
+	return s
+}
+
+// include adds one live directive to a snapshot.
+func (e *Engine) include(s *snapshot, h *held, at moment) {
+	d := h.d()
+	s.live = append(s.live, d.ID)
+	switch d.Kind {
+	case model.Shed, model.End:
+		s.tiers[d.Scope] = max(s.tiers[d.Scope], directive.TierOn(*d, e.cfg.Host))
+	case model.Off:
+		s.off[d.Feature] = append(s.off[d.Feature], d.Scope)
+	case model.Bypass:
+		s.grants[d.Control] = append(s.grants[d.Control], grant{
+			id: d.ID, scope: d.Scope, caps: d.Caps, period: periodOf(d), budget: e.budgets.at(periodOf(d)),
+		})
+		left := d.NotAfter.Sub(d.NotBefore) - h.run.elapsed(at.Instant)
+		s.ends = min(s.ends, at.Boot+left)
+	}
+}
+
+// lastTier closes over the present policy.
+func (e *Engine) lastTier() func(string) (int, bool) {
+	bundle := e.bundle
+	return func(service string) (int, bool) {
+		return bundle.LastTier(service), len(bundle.Tiers) > 0
+	}
+}

@@ -1,0 +1,271 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	statePrefix = "state."
+	temporary   = "state.tmp"
+	foreignEnd  = ".foreign" // a file of another host or fleet, kept for a person to look at
+	damagedEnd  = ".damaged" // a file that does not say whose it is
+
+	generationDigits = 6
+	keptGenerations  = 2       // the current one and the one to fall back to
+	rewriteAfter     = 1 << 18 // bytes appended before a new generation is written
+	maxNotes         = 16      // sentences about what was found
+)
+
+// Condition is what was found in a state folder.
+type Condition string
+
+// Conditions, also shown in a report.
+const (
+	StateOK           Condition = "ok"
+	StateRecovered    Condition = "recovered"     // something was lost; what is left is in force
+	StateSafeDefaults Condition = "safe-defaults" // nothing could be used: no shed is known, nothing is open
+	StateForeign      Condition = "foreign"       // the folder was another host's; as safe-defaults
+	StateVolatile     Condition = "volatile"      // there is no folder
+	StateUnpersisted  Condition = "unpersisted"   // something in force is not on disk yet
+)
+
+// identity says whose folder it is.
+type identity struct{ fleet, host string }
+
+// store appends records to the current generation of a folder. Every start and
+// every rewrite begins a new generation; nothing is ever appended to an old one.
+type store struct {
+	folder     Folder
+	who        identity
+	id         string // of the folder, made once
+	generation int
+	file       File // nil: sealed, the next write is a rewrite
+	n          int  // records in the current generation
+	appended   int  // bytes since the rewrite
+}
+
+// loaded is what a folder said at the start.
+type loaded struct {
+	records   []record // of all generations, oldest first
+	condition Condition
+	notes     []string // one sentence for each thing that was not as it should be
+	lost      bool     // something may be missing that nobody can give back
+}
+
+// load reads every generation. The facts are joined, since a set that only grows
+// cannot be rolled back by an old file. It leaves foreign and unreadable files
+// in the folder under another name.
+func (s *store) load() loaded {
+	out := loaded{condition: StateOK}
+	names, err := s.folder.Names()
+	if err != nil {
+		out.note("the state folder cannot be listed: %v", err)
+		out.condition, out.lost = StateSafeDefaults, true
+		return out
+	}
+	own, foreign, unreadable := 0, 0, 0
+	for _, name := range generations(names) {
+		s.generation = max(s.generation, generationOf(name))
+		records, state := s.read(name, &out)
+		switch state {
+		case StateOK:
+			own++
+			out.records = append(out.records, records...)
+		case StateForeign:
+			foreign++
+			s.setAside(name, foreignEnd, &out)
+		default:
+			unreadable++
+			s.setAside(name, damagedEnd, &out)
+		}
+	}
+	switch {
+	case own > 0 && out.condition == StateOK && foreign+unreadable > 0:
+		out.condition = StateRecovered
+	case own == 0 && foreign > 0:
+		out.condition = StateForeign
+	case own == 0 && unreadable > 0:
+		out.condition = StateSafeDefaults
+	}
+	out.lost = out.lost || foreign+unreadable > 0
+	return out
+}
+
+// read returns the records of one file, or says why it is not used.
+func (s *store) read(name string, out *loaded) ([]record, Condition) {
+	data, err := s.folder.Read(name)
+	if err != nil {
+		out.note("%s cannot be read: %v", name, err)
+		return nil, StateSafeDefaults
+	}
+	found := scan(data)
+	if len(found.records) == 0 || found.records[0].Type != recordFolder || found.records[0].V != formatVersion {
+		out.note("%s does not say whose it is", name)
+		return nil, StateSafeDefaults
+	}
+	head := found.records[0]
+	if head.Fleet != s.who.fleet || head.Host != s.who.host {
+		out.note("%s belongs to another host (%q of fleet %q)", name, head.Host, head.Fleet)
+		return nil, StateForeign
+	}
+	s.id = head.Folder
+	if found.damaged > 0 || found.lost > 0 {
+		out.condition = StateRecovered
+		out.lost = out.lost || found.lost > 0
+		out.note("%s: %d places are damaged, %d of its records are lost", name, found.damaged, found.lost)
+	}
+	return found.records[1:], StateOK
+}
+
+func (l *loaded) note(format string, args ...any) {
+	if len(l.notes) == maxNotes {
+		return // what is wrong is known by now
+	}
+	l.notes = append(l.notes, fmt.Sprintf(format, args...))
+}
+
+func (s *store) setAside(name, end string, out *loaded) {
+	if err := s.folder.Rename(name, name+end); err != nil {
+		out.note("%s cannot be set aside: %v", name, err)
+	}
+}
+
+// generations lists the state files, oldest first.
+func generations(names []string) []string {
+	var out []string
+	for _, name := range names {
+		if generationOf(name) > 0 {
+			out = append(out, name)
+		}
+	}
+	slices.SortFunc(out, func(a, b string) int { return generationOf(a) - generationOf(b) })
+	return out
+}
+
+// generationOf is the number in the name of a state file, 0 for other names.
+func generationOf(name string) int {
+	digits, ok := strings.CutPrefix(name, statePrefix)
+	if n, err := strconv.ParseUint(digits, 10, 31); ok && err == nil && nameOf(int(n)) == name {
+		return int(n)
+	}
+	return 0
+}
+
+func nameOf(generation int) string {
+	return fmt.Sprintf("%s%0*d", statePrefix, generationDigits, generation)
+}
+
+var errSealed = errors.New("the last write has failed; a new generation has to be written first")
+
+// append makes records durable. After an error nothing is known about them and
+// the file is never written again: a second fsync would report a success that is
+// none.
+func (s *store) append(records []record) error {
+	if s.file == nil {
+		return errSealed
+	}
+	data, err := s.encode(records)
+	if err != nil {
+		return err
+	}
+	if err := write(s.file, data); err != nil {
+		s.seal()
+		return fmt.Errorf("append to %s: %w", nameOf(s.generation), err)
+	}
+	s.appended += len(data)
+	return nil
+}
+
+// rewrite begins a new generation that holds exactly records.
+func (s *store) rewrite(records []record) error {
+	s.seal()
+	s.n = 0
+	first := record{Type: recordFolder, V: formatVersion, Fleet: s.who.fleet, Host: s.who.host, Folder: s.id}
+	data, err := s.encode(append([]record{first}, records...))
+	if err != nil {
+		return err
+	}
+	s.generation++
+	file, err := s.begin(data)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", nameOf(s.generation), err)
+	}
+	s.file, s.appended = file, 0
+	s.forget()
+	return nil
+}
+
+// begin writes a whole file under its final name and leaves it open.
+func (s *store) begin(data []byte) (File, error) {
+	file, err := s.folder.Create(temporary)
+	if err != nil {
+		return nil, err
+	}
+	err = write(file, data)
+	if err == nil {
+		err = s.folder.Rename(temporary, nameOf(s.generation))
+	}
+	if err == nil {
+		err = durable(s.folder)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// forget removes what is older than the generation to fall back to. What cannot
+// be removed now is tried again after the next rewrite.
+func (s *store) forget() {
+	names, err := s.folder.Names()
+	if err != nil {
+		return
+	}
+	for _, name := range generations(names) {
+		if generationOf(name) > s.generation-keptGenerations || s.folder.Remove(name) != nil {
+			return
+		}
+	}
+}
+
+func (s *store) encode(records []record) ([]byte, error) {
+	var out []byte
+	n := s.n
+	for _, r := range records {
+		n++
+		r.N = n
+		var err error
+		if out, err = encode(out, r); err != nil {
+			return nil, err
+		}
+	}
+	s.n = n
+	return out, nil
+}
+
+func write(file File, data []byte) error {
+	if _, err := file.Write(data); err != nil {
+		return err
+	}
+	return durable(file)
+}
+
+// grown reports whether the current generation is worth a rewrite.
+func (s *store) grown() bool { return s.appended > rewriteAfter }
+
+func (s *store) seal() {
+	if s.file != nil {
+		// What was acknowledged is synced already; the rest must not be trusted.
+		_ = s.file.Close()
+		s.file = nil
+	}
+}
+
+func (s *store) close() error {
+	s.seal()
+	return s.folder.Close()
+}

@@ -1,0 +1,147 @@
+package keys
+
+import (
+	"crypto/ed25519"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/degradedmode/ic/internal/untrusted"
+	"golang.org/x/crypto/ssh"
+)
+
+// maxKeyFile is the longest key file in bytes; one of RSA-4096 has 3,400.
+const maxKeyFile = 32 << 10
+
+// ErrExposed means that others may read a secret file.
+var ErrExposed = errors.New("others may read it; run chmod 600 on it")
+
+// keyFile is a private key file as read, perhaps still encrypted.
+type keyFile struct {
+	key       Key
+	pem       []byte
+	signer    ssh.Signer // nil if encrypted
+	encrypted bool
+}
+
+func readKeyFile(path string) (keyFile, error) {
+	text, err := readSecret(path, maxKeyFile)
+	if err != nil {
+		return keyFile{}, fmt.Errorf("key file: %w", err)
+	}
+	f := keyFile{pem: text}
+	var missing *ssh.PassphraseMissingError
+	f.signer, err = ssh.ParsePrivateKey(text)
+	switch {
+	case err == nil:
+		f.key = newKey(f.signer.PublicKey(), "", path)
+	case errors.As(err, &missing) && missing.PublicKey != nil:
+		f.encrypted = true
+		f.key = newKey(missing.PublicKey, "", path)
+	case strings.Contains(err.Error(), "unhandled key type"):
+		return keyFile{}, fmt.Errorf("key file %s: it is the handle of a security key or of an unknown type; load it into ssh-agent with ssh-add", path)
+	default:
+		return keyFile{}, fmt.Errorf("key file %s: it is not an OpenSSH private key (%s)", path, untrusted.Text(err.Error(), maxText))
+	}
+	return f, nil
+}
+
+// open makes a signer of a key file and asks for its passphrase if it has one.
+func (s Sources) open(path string) (ssh.Signer, error) {
+	f, err := readKeyFile(path)
+	if err != nil || !f.encrypted {
+		return f.signer, err
+	}
+	if s.Passphrase == nil {
+		return nil, fmt.Errorf("key file %s: it is encrypted and nobody can be asked for its passphrase; load it into ssh-agent with ssh-add", path)
+	}
+	passphrase, err := s.Passphrase(path)
+	if err != nil {
+		return nil, fmt.Errorf("key file %s: no passphrase: %w", path, err)
+	}
+	defer clear(passphrase)
+	signer, err := ssh.ParsePrivateKeyWithPassphrase(f.pem, passphrase)
+	if errors.Is(err, x509.IncorrectPasswordError) {
+		return nil, fmt.Errorf("key file %s: the passphrase is wrong", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("key file %s: %s", path, untrusted.Text(err.Error(), maxText))
+	}
+	return signer, nil
+}
+
+// Generate makes an Ed25519 key pair in OpenSSH's formats: path, for its owner
+// only, and path.pub. It never replaces a file. passphrase may be empty; then
+// whoever can read the file has the key.
+func Generate(rand io.Reader, path, comment string, passphrase []byte) (Key, error) {
+	seed := make([]byte, ed25519.SeedSize)
+	if _, err := io.ReadFull(rand, seed); err != nil {
+		return Key{}, fmt.Errorf("generate key %s: %w", path, err)
+	}
+	private := ed25519.NewKeyFromSeed(seed)
+	public, err := ssh.NewPublicKey(private.Public())
+	if err != nil {
+		return Key{}, fmt.Errorf("generate key %s: %w", path, err)
+	}
+	comment = untrusted.Text(comment, maxText)
+	marshal := func() (*pem.Block, error) { return ssh.MarshalPrivateKey(private, comment) }
+	if len(passphrase) > 0 {
+		marshal = func() (*pem.Block, error) { return ssh.MarshalPrivateKeyWithPassphrase(private, comment, passphrase) }
+	}
+	block, err := marshal()
+	if err != nil {
+		return Key{}, fmt.Errorf("generate key %s: %w", path, err)
+	}
+	line := strings.TrimSpace(strings.TrimSpace(string(ssh.MarshalAuthorizedKey(public)))+" "+comment) + "\n"
+	if err := createNew(path, pem.EncodeToMemory(block), 0o600); err != nil {
+		return Key{}, err
+	}
+	if err := createNew(path+".pub", []byte(line), 0o644); err != nil {
+		return Key{}, errors.Join(err, os.Remove(path)) // half a pair would only be in the way
+	}
+	return newKey(public, comment, path), nil
+}
+
+func createNew(path string, content []byte, mode os.FileMode) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("write %s: it exists and is not replaced; move it away first", path)
+	}
+	if err != nil {
+		return fmt.Errorf("write key: %w", err)
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write key: %w", err)
+	}
+	return nil
+}
+
+// readSecret reads a file that only its owner may read. The mode is that of the
+// opened file, so nothing can be put in its place in between; the open does not
+// wait for the other end of a pipe.
+func readSecret(path string, limit int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, fmt.Errorf("%s has mode %04o: %w", path, info.Mode().Perm(), ErrExposed)
+	case info.Size() > limit:
+		return nil, fmt.Errorf("%s has %d bytes, at most %d", path, info.Size(), limit)
+	}
+	return io.ReadAll(io.LimitReader(f, limit))
+}

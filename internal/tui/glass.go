@@ -1,0 +1,294 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/degradedmode/ic/internal/incident"
+)
+
+// glass is break-glass: the backends by rank, what one of them would do, how far
+// a push has come, and what is still to be removed.
+type glass struct {
+	width, height int
+	listing       listing
+	scroll        scroll
+	lines, room   int // below the backends, as last drawn
+
+	asked   question // the plan that was asked for last
+	asking  bool
+	plan    *incident.BreakPlan
+	planErr string
+	push    *pushing
+}
+
+// pushing is a push or an undo on its way, or the last one.
+type pushing struct {
+	q        question
+	verb     string // "push", "undo"
+	backend  string
+	ids      []string
+	progress *incident.Progress
+	done     bool
+	result   incident.Result
+	err      string
+}
+
+func (v *glass) Size(width, height int) { v.width, v.height = width, height }
+
+func (v *glass) Keys() []ownKey {
+	return append([]ownKey{{enter, "plan with this backend; then push the plan"}},
+		ownKey{moveDown, "next backend"}, ownKey{moveUp, "previous backend"}, ownKey{pageDown, ""}, ownKey{pageUp, ""})
+}
+
+func (v *glass) ids(sc *scene) []string {
+	var ids []string
+	for i := range sc.snap.Backends {
+		ids = append(ids, sc.snap.Backends[i].Name)
+	}
+	return ids
+}
+
+func (v *glass) Update(sc *scene, a action) outcome {
+	ids := v.ids(sc)
+	switch a {
+	case pageDown, pageUp:
+		if v.lines <= v.room {
+			return cannot("everything is in front of you: there is nothing to scroll")
+		}
+		v.scroll.move(a, v.lines, v.room)
+		return ok()
+	case moveDown, moveUp:
+		v.listing.move(a, ids)
+		return ok()
+	case back:
+		if v.plan != nil || v.planErr != "" || v.asking {
+			v.drop()
+			return ok()
+		}
+	case enter, breakGlass:
+		v.listing.settle(ids)
+		return v.next(sc)
+	}
+	return outcome{}
+}
+
+// drop forgets the plan; an answer on its way will find nobody waiting.
+func (v *glass) drop() {
+	v.plan, v.planErr, v.asking, v.asked = nil, "", false, question{}
+	v.scroll = scroll{}
+}
+
+// next is the step that the selected backend is at: plan, then push.
+func (v *glass) next(sc *scene) outcome {
+	switch {
+	case len(sc.snap.Backends) == 0:
+		return cannot("the policy names no backend: break-glass needs one (backends.yaml)")
+	case v.push != nil && !v.push.done:
+		return cannot("a " + v.push.verb + " by " + v.push.backend + " is on its way: wait for it")
+	case v.asking && v.asked.target == v.listing.id:
+		return cannot(v.listing.id + " is being asked for its plan")
+	case v.plan != nil && v.plan.Backend == v.listing.id:
+		return outcome{handled: true, wish: pushWish{}}
+	default:
+		return outcome{handled: true, wish: planWish{v.listing.id}}
+	}
+}
+
+func (v *glass) Draw(sc *scene) page {
+	rows := backendRows(sc)
+	if len(rows) == 0 {
+		text := "the policy names no backend: without one a dead flag service cannot be gone round (backends.yaml)"
+		if !sc.read {
+			text = "backends: not read yet"
+		}
+		return still(append(sentence(unknown, text, v.width), v.obligations(sc)...))
+	}
+	p := v.listing.rows([]column{
+		{title: "backend", least: 8, most: 20},
+		{title: "carries"},
+		{title: "restarts", drop: 3},
+		{title: "overlap", most: 30, drop: 1},
+		{title: "sim / live", drop: 2},
+		{title: "", least: 8, grow: true, drop: 4},
+	}, v.ids(sc), rows, v.width, len(rows)+1)
+	lines := slices.Concat(v.pushLines(sc), v.planLines(sc), v.obligations(sc))
+	v.lines, v.room = len(lines), max(v.height-len(p.lines)-1, 0)
+	p.lines = append(append(p.lines, nil), window(lines, v.scroll.top, v.room)...)
+	if rest := v.lines - v.scroll.top - v.room; rest > 0 && v.room > 0 {
+		p.lines[len(p.lines)-1] = say(faint, fmt.Sprintf("   %s below: pgdn", count(rest+1, "line")))
+	}
+	return p
+}
+
+func backendRows(sc *scene) []record {
+	var rows []record
+	for i := range sc.snap.Backends {
+		b := &sc.snap.Backends[i]
+		carries := span{b.Carrier, normal}
+		if b.Carrier == "" {
+			carries = span{"not asked", faint}
+		}
+		restarts := "no"
+		if b.Restarts {
+			restarts = "yes"
+		}
+		mark, overlap := normal, span{"none", faint}
+		if len(b.Overlap) > 0 {
+			mark, overlap = abnormal, span{joined(b.Overlap), abnormal}
+		}
+		rows = append(rows, record{mark: mark, cells: []span{
+			{b.Name, normal}, carries, {restarts, normal}, overlap, {sc.brief(b.Rehearsed), faint}, {b.Detail, faint}}})
+	}
+	return rows
+}
+
+// planLines are what would change, in words.
+func (v *glass) planLines(sc *scene) []line {
+	switch {
+	case v.asking:
+		return sentence(normal, v.asked.target+" is asked what it would do ...", v.width)
+	case v.planErr != "":
+		return append([]line{rule("no plan by "+v.asked.target, v.width)}, sentence(abnormal, v.planErr, v.width)...)
+	case v.plan == nil && v.push == nil:
+		return sentence(faint, "enter asks the selected backend for a plan; nothing is changed by that", v.width)
+	case v.plan == nil:
+		return nil
+	}
+	return append([]line{rule("plan by "+v.plan.Backend, v.width)}, facts(planFacts(sc, v.plan), v.width)...)
+}
+
+// planFacts are a plan for the view and for its confirmation.
+func planFacts(sc *scene, p *incident.BreakPlan) []fact {
+	list := []fact{
+		{"carries", fmt.Sprintf("%s as %s", count(len(p.IDs), "order"), p.Carrier), normal},
+		{"restarts", fmt.Sprintf("%d of %s", p.Restarts, count(p.Targets, "host")), restartInk(p)},
+	}
+	good := fact{"on disk", "every host has its last-known-good on disk: " + p.LastKnownGood, normal}
+	if p.LastKnownGood != "yes" {
+		good.ink, good.text = abnormal, "last-known-good on disk: "+orDash(p.LastKnownGood)+"; a host that restarts without it loses what it holds in memory"
+	}
+	list = append(list, good)
+	label := "conflicts"
+	for _, c := range p.Conflicts {
+		list, label = append(list, fact{label, c, abnormal}), ""
+	}
+	if len(p.LeftOut) > 0 {
+		list = append(list, fact{"left out", shortIDs(p.LeftOut) + ": the carrier has no room for them", abnormal})
+	}
+	list = append(list, verdictFacts(sc, p)...)
+	for _, c := range p.Changes {
+		owner := ""
+		if c.Owner != "" {
+			owner = " (owned by " + c.Owner + ")"
+		}
+		list = append(list,
+			fact{"change", c.Target + owner, strong},
+			fact{"  before", orEmpty(c.Before), faint},
+			fact{"  after", orEmpty(c.After), normal})
+	}
+	return append(list, fact{"plan", fmt.Sprintf("%.8s, made %s", p.Digest, sc.ago(p.At)), faint})
+}
+
+func verdictFacts(sc *scene, p *incident.BreakPlan) []fact {
+	if len(p.Reasons) == 0 {
+		return []fact{{"verdict", string(p.Verdict.Outcome), strong}}
+	}
+	var list []fact
+	for i, text := range p.Reasons {
+		f := fact{"", text, normal}
+		if i == 0 {
+			f = fact{"verdict", string(p.Verdict.Outcome) + ": " + text, normal}
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+func restartInk(p *incident.BreakPlan) ink {
+	if p.Restarts > 0 {
+		return abnormal
+	}
+	return normal
+}
+
+func orEmpty(s string) string {
+	if s == "" {
+		return "(empty)"
+	}
+	return s
+}
+
+// pushLines tell what the pipeline says and what hosts report, apart: only the
+// second counts.
+func (v *glass) pushLines(sc *scene) []line {
+	p := v.push
+	if p == nil {
+		return nil
+	}
+	list := []fact{pipelineFact(p)}
+	for i := range sc.snap.Live {
+		l := &sc.snap.Live[i]
+		if !slices.Contains(p.ids, l.Issued.Directive.ID) {
+			continue
+		}
+		mark := normal
+		if l.Done < l.Total {
+			mark = abnormal
+		}
+		list = append(list, fact{"hosts say", fmt.Sprintf("%d of %d hold it: %s", l.Done, l.Total, what(l)), mark})
+	}
+	return append(append([]line{rule(p.verb+" by "+p.backend, v.width)}, facts(list, v.width)...), nil)
+}
+
+func pipelineFact(p *pushing) fact {
+	switch {
+	case p.err != "":
+		return fact{"failed", p.err, abnormal}
+	case p.done:
+		return fact{"result", fmt.Sprintf("%s, %d of %d hosts report it. %s", p.result.State, p.result.Done, p.result.Total, p.result.Detail), stateInk(p.result.State)}
+	case p.progress == nil:
+		return fact{"it says", "started", normal}
+	default:
+		text := p.progress.Phase
+		if p.progress.Total > 0 {
+			text += fmt.Sprintf(" %d/%d", p.progress.Done, p.progress.Total)
+		}
+		if p.progress.Target != "" {
+			text += " at " + p.progress.Target
+		}
+		if p.progress.Message != "" {
+			text += ": " + p.progress.Message
+		}
+		return fact{"it says", text, normal}
+	}
+}
+
+// obligations are the overrides that have to be removed.
+func (v *glass) obligations(sc *scene) []line {
+	if !sc.read {
+		return nil
+	}
+	if len(sc.snap.Overrides) == 0 {
+		return append([]line{nil}, sentence(faint, "no override is on any host", v.width)...)
+	}
+	lines := []line{nil, rule("to be removed (u)", v.width)}
+	for i := range sc.snap.Overrides {
+		o := &sc.snap.Overrides[i]
+		lines = append(lines, sentence(abnormal, fmt.Sprintf("%s by %s since %s, %s: %s",
+			incident.ShortID(o.Operation), o.Backend, sc.age(o.Since), o.State, shortIDs(o.IDs)), v.width)...)
+	}
+	return lines
+}
+
+// stateInk is how far an order has come, for the eye.
+func stateInk(s incident.State) ink {
+	switch s {
+	case incident.Effective, incident.Proposed, incident.Planned:
+		return normal
+	case incident.Blocked, incident.Dropped, incident.Unknown:
+		return critical
+	default:
+		return abnormal
+	}
+}
