@@ -199,7 +199,7 @@ func (a *app) rightFor(d *incident.Desk, fits func(incident.NamedRight) bool, wh
 		}
 	}
 	if best == "" {
-		return "", fail(exitDenied, "no right in the policy lets anybody %s: see ic can", what)
+		return "", fail(exitDenied, "no right of yours lets you %s: see ic can", what)
 	}
 	return best, nil
 }

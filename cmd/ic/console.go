@@ -19,7 +19,7 @@ func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: tru
 // console opens the console: the first frame is drawn before any service has
 // answered.
 func (a *app) console(cmd *cobra.Command, _ []string) error {
-	if !a.terminal() || !tui.IsTerminal(a.in, a.out) {
+	if !tui.IsTerminal(a.in, a.out) {
 		return fail(exitUsage, "the console needs a terminal").hinting("without one use the commands: ic status, ic can, ic watch")
 	}
 	c, err := a.load(cmd)

@@ -22,6 +22,7 @@ import (
 	"github.com/degradedmode/ic/internal/drill/worldclock"
 	"github.com/degradedmode/ic/internal/incident"
 	"github.com/degradedmode/ic/internal/policy/templates"
+	"github.com/degradedmode/ic/internal/tui"
 	"github.com/spf13/cobra"
 )
 
@@ -87,7 +88,7 @@ func (a *app) demo(cmd *cobra.Command, f *demoFlags) error {
 	if f.speed < 1 || f.speed > worldclock.MaxSpeed {
 		return fail(exitUsage, "--speed %d is not between 1 and %d", f.speed, worldclock.MaxSpeed)
 	}
-	if !f.noConsole && !a.terminal() {
+	if !f.noConsole && !tui.IsTerminal(a.in, a.out) {
 		return fail(exitUsage, "the console needs a terminal").hinting("ic demo --no-console starts the world alone; then use the commands with --state %s", c.State)
 	}
 	info, err := a.attach(cmd.Context(), c)

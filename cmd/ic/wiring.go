@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/degradedmode/ic/internal/breakglass"
@@ -231,13 +232,14 @@ func (a *app) tokens() keys.TokenStore {
 // readings asks Prometheus for every signal of the policy, as far back as the
 // longest window that leaves a tier on it.
 func (a *app) readings(c config, b *policy.Bundle, s *seat) (func(context.Context) map[string]model.Reading, error) {
-	token := func() (string, error) {
+	// The keyring is asked once, at the first query, and not before the first frame.
+	token := sync.OnceValues(func() (string, error) {
 		t, err := a.tokens().Get(context.Background(), "prometheus", "")
 		if errors.Is(err, keys.ErrNoToken) {
 			return "", nil // most Prometheus servers want none
 		}
 		return t.Value, err
-	}
+	})
 	if s.info != nil {
 		token = nil // a drill's Prometheus is its own
 	}

@@ -33,7 +33,7 @@ func wantProblem(t *testing.T, err error, kind Kind, words ...string) {
 // wantNothingLeft fails unless no process of a test and no private folder is left.
 func wantNothingLeft(t *testing.T, dir string) {
 	t.Helper()
-	eventually(t, "every process under "+dir+" ends", func() bool { return len(children(t, dir)) == 0 })
+	eventually(t, "every process under "+dir+" ends", func() bool { return len(childrenOf(dir)) == 0 })
 	left, err := os.ReadDir(dir)
 	must(t, err)
 	if len(left) > 0 {

@@ -36,6 +36,8 @@ func serveForeign(kind string) {
 	case "hanging":
 		leaveBehind()
 		select {}
+	case "waiting":
+		select {}
 	case "failing":
 		fmt.Fprintln(os.Stderr, "no licence"+escapes)
 		os.Exit(3)

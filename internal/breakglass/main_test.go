@@ -2,6 +2,8 @@ package breakglass
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"os/exec"
@@ -32,8 +34,8 @@ func TestMain(m *testing.M) {
 		}
 		sdk.Serve(backend)
 		os.Exit(0)
-	case len(args) == 2 && args[0] == "host":
-		holdBackend(args[1])
+	case len(args) == 3 && args[0] == "host":
+		holdBackend(args[1], args[2])
 	}
 	if kind, foreign := strings.CutPrefix(filepath.Base(os.Args[0]), foreignPrefix); foreign {
 		serveForeign(kind)
@@ -113,16 +115,15 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// children lists the processes that run one of our test binaries with a private
-// folder of dir: the backends that a test has started.
-func children(t *testing.T, dir string) []int {
-	t.Helper()
+// childrenOf lists the processes that have a private folder in dir: backends, and
+// what they have started.
+func childrenOf(dir string) []int {
 	paths, err := filepath.Glob("/proc/[0-9]*/environ")
-	must(t, err)
+	exitOn(err)
 	var out []int
 	for _, path := range paths {
 		env, err := os.ReadFile(path)
-		if err != nil || !strings.Contains(string(env), dir) {
+		if err != nil || !strings.Contains(string(env), "TMPDIR="+dir+"/") {
 			continue
 		}
 		var pid int
@@ -133,28 +134,49 @@ func children(t *testing.T, dir string) []int {
 	return out
 }
 
-// holdBackend is the host that gets killed: it opens a backend on dir and says
-// so, and then lives until somebody ends it.
-func holdBackend(dir string) {
+// holdBackend is the host that gets killed: it opens a backend on dir, the
+// bundled one or the foreign one at path, says so once a process is there, and
+// lives until somebody ends it.
+func holdBackend(dir, path string) {
 	self, err := os.Executable()
-	if err == nil {
-		_, err = Open(context.Background(), Spec{Name: "held", Bundled: HostFile, Config: map[string]string{"dir": dir}}, Options{
-			Self: Program{Path: self, Args: []string{asBackend}}, Getenv: os.Getenv, TempDir: filepath.Join(dir, "tmp"),
-		})
+	exitOn(err)
+	spec := Spec{Name: "held", Bundled: HostFile, Config: map[string]string{"dir": dir}}
+	if path != HostFile {
+		text, err := os.ReadFile(path)
+		exitOn(err)
+		sum := sha256.Sum256(text)
+		spec = Spec{Name: "held", Foreign: &Foreign{Path: path, SHA256: hex.EncodeToString(sum[:])}}
 	}
+	opts := Options{Self: Program{Path: self, Args: []string{asBackend}}, Getenv: os.Getenv, TempDir: filepath.Join(dir, "tmp"), Limits: DefaultLimits()}
+	opts.Limits.Start = time.Minute
+	go func() {
+		_, err := Open(context.Background(), spec, opts)
+		exitOn(err)
+		if path == HostFile {
+			fmt.Println("ready")
+		}
+	}()
+	if path != HostFile { // it never answers
+		for len(childrenOf(opts.TempDir)) == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		fmt.Println("ready")
+	}
+	select {}
+}
+
+func exitOn(err error) {
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	fmt.Println("ready")
-	select {}
 }
 
-func runHost(t *testing.T, dir string) *exec.Cmd {
+func runHost(t *testing.T, dir, path string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	must(t, err)
-	cmd := exec.Command(self, asBackend, "host", dir)
+	cmd := exec.Command(self, asBackend, "host", dir, path)
 	out, err := cmd.StdoutPipe()
 	must(t, err)
 	must(t, cmd.Start())

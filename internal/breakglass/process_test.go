@@ -16,7 +16,7 @@ import (
 // theChild is the one process of an open backend.
 func theChild(t *testing.T, dir string) int {
 	t.Helper()
-	pids := children(t, dir)
+	pids := childrenOf(dir)
 	if len(pids) != 1 {
 		t.Fatalf("%d processes run, want 1", len(pids))
 	}
@@ -82,7 +82,7 @@ func TestAKilledHostTakesItsBackendAlong(t *testing.T) {
 	dir := shortDir(t)
 	tmp := filepath.Join(dir, "tmp")
 	must(t, os.Mkdir(tmp, 0o700))
-	host := runHost(t, dir)
+	host := runHost(t, dir, HostFile)
 	pid := theChild(t, tmp)
 	must(t, host.Process.Kill())
 	host.Wait() // it was killed, and says so
@@ -100,6 +100,17 @@ func TestAKilledHostTakesItsBackendAlong(t *testing.T) {
 	must(t, err)
 	must(t, c.Close())
 	wantNothingLeft(t, tmp)
+}
+
+// A backend that is not ours may never look for its parent: the kernel has to.
+func TestAKilledHostTakesAStrangerAlong(t *testing.T) {
+	dir := shortDir(t)
+	must(t, os.Mkdir(filepath.Join(dir, "tmp"), 0o700))
+	host := runHost(t, dir, newPrograms(t).spec(t, "waiting").Foreign.Path)
+	pid := theChild(t, filepath.Join(dir, "tmp"))
+	must(t, host.Process.Kill())
+	host.Wait() // it was killed, and says so
+	wantGone(t, pid)
 }
 
 func TestAFolderInUseIsNotSweptAway(t *testing.T) {

@@ -1,6 +1,8 @@
 package decisions
 
 import (
+	"slices"
+
 	"github.com/degradedmode/ic/internal/model"
 	"github.com/degradedmode/ic/internal/policy"
 )
@@ -10,6 +12,7 @@ type Row struct {
 	Name      string          `json:"right"`
 	Text      string          `json:"text"`
 	Who       string          `json:"who"`
+	Mine      bool            `json:"mine"` // the actor holds the role
 	Cosign    policy.Cosign   `json:"cosign"`
 	Domain    policy.Domain   `json:"domain"`
 	Request   model.Request   `json:"request"`
@@ -18,20 +21,35 @@ type Row struct {
 	Rehearsed model.Rehearsal `json:"rehearsed"`
 }
 
-// Enumerate gives every active right with a verdict for actor, sorted by
-// direction (tighten, recover, loosen) and name. The draft of each row is the
-// nearest use: the next tier, the next step, the whole bypass.
+// Enumerate gives every active right with a verdict for actor: first those whose
+// role actor holds, sorted by direction (tighten, recover, loosen) and name, then
+// those of others. A row keeps its place whatever the verdict: hands remember
+// places. The draft of each row is the nearest use: the next tier, the next step,
+// the whole bypass.
 func Enumerate(b *policy.Bundle, w *model.World, actor string) []Row {
 	rows := make([]Row, 0, len(b.RightNames()))
-	for _, direction := range []model.Direction{model.Tighten, model.Recover, model.Loosen} {
-		for _, name := range b.RightNames() {
-			row, ok := rowOf(b, w, Ask{Right: name, Tier: nearest(b, name), Actor: actor, Reason: draftReason})
-			if ok && row.Verdict.Direction == direction {
-				rows = append(rows, row)
-			}
+	who := policy.Signer{Name: actor}
+	_, who.Machine = b.Root.Machines[actor]
+	for _, name := range b.RightNames() {
+		if row, ok := rowOf(b, w, Ask{Right: name, Tier: nearest(b, name), Actor: actor, Reason: draftReason}); ok {
+			row.Mine = b.Root.HasRole(row.Who, who)
+			rows = append(rows, row)
 		}
 	}
+	slices.SortStableFunc(rows, func(x, y Row) int {
+		if x.Mine != y.Mine {
+			if x.Mine {
+				return -1
+			}
+			return 1
+		}
+		return rank(x.Verdict.Direction) - rank(y.Verdict.Direction)
+	})
 	return rows
+}
+
+func rank(d model.Direction) int {
+	return slices.Index([]model.Direction{model.Tighten, model.Recover, model.Loosen}, d)
 }
 
 // draftReason stands for the reason that a person has still to give: a row must

@@ -69,13 +69,15 @@ func (d *Desk) backend(name string) (Backend, bool) {
 	return d.o.Backends[at], true
 }
 
-// Rights lists the rows of the policy in force, sorted by name.
+// Rights lists the rows of the policy in force whose role we hold, sorted by
+// name. What they allow now is for Preview to say.
 func (d *Desk) Rights() []NamedRight {
-	names := d.o.Bundle.RightNames()
-	out := make([]NamedRight, len(names))
-	for i, name := range names {
+	var out []NamedRight
+	for _, name := range d.o.Bundle.RightNames() {
 		right, domain, _ := d.o.Bundle.Right(name)
-		out[i] = NamedRight{Right: right, Name: name, Domain: domain}
+		if d.o.Bundle.Root.HasRole(right.Who, policy.Signer{Name: d.o.Person}) {
+			out = append(out, NamedRight{Right: right, Name: name, Domain: domain})
+		}
 	}
 	return out
 }

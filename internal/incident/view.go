@@ -65,7 +65,7 @@ func (d *Desk) services(w *model.World) []ServiceTier {
 	byName := make(map[string]*ServiceTier)
 	of := func(name string) *ServiceTier {
 		if byName[name] == nil {
-			byName[name] = &ServiceTier{Service: name, Last: d.o.Bundle.LastTier(name), Issued: decisions.TierOf(w, name), At: map[int]int{}}
+			byName[name] = &ServiceTier{Service: name, Last: d.o.Bundle.LastTier(name), Issued: min(decisions.TierOf(w, name), d.o.Bundle.LastTier(name)), At: map[int]int{}}
 		}
 		return byName[name]
 	}

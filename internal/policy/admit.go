@@ -17,7 +17,7 @@ func (b *Bundle) Direction(d *model.Directive) model.Direction {
 	case model.Bypass:
 		return model.Loosen
 	case model.Off:
-		if _, control := b.Controls[d.Feature]; control {
+		if b.mayBeControl(d.Feature) {
 			return model.Loosen
 		}
 		return model.Tighten
@@ -140,6 +140,24 @@ func (b *Bundle) admitWithoutRow(d *model.Directive, direction model.Direction, 
 		}
 	}
 	return absent
+}
+
+// mayBeControl reports whether switching name off may weaken a control: it is
+// one, or it is no feature that we know while a document of controls is not in
+// force. Stripping that document must not turn its control into a feature.
+func (b *Bundle) mayBeControl(name string) bool {
+	if _, control := b.Controls[name]; control {
+		return true
+	}
+	if _, feature := b.Features[name]; feature {
+		return false
+	}
+	for domain := range b.Domains {
+		if !domain.fixed() && b.fallen(domain) {
+			return true
+		}
+	}
+	return false
 }
 
 // fallen reports whether a domain is there and not in force.

@@ -19,6 +19,16 @@ const (
 	Journeys Domain = "journeys"
 )
 
+// fixed reports whether d is one of the fixed domains; every other one is a
+// document of controls.
+func (d Domain) fixed() bool {
+	switch d {
+	case Features, Ladder, Rights, Backends, Journeys:
+		return true
+	}
+	return false
+}
+
 // Header is what every domain document starts with. Fleet is the audience: a
 // document of another fleet is refused whatever its signatures.
 type Header struct {
@@ -109,8 +119,8 @@ type Tier struct {
 	Text     string         `yaml:"text"` // what the user sees
 	Owner    string         `yaml:"owner"`
 	Auto     bool           `yaml:"auto"`
-	Enter    []Condition    `yaml:"enter"`
-	Leave    []Condition    `yaml:"leave"`
+	Enter    []Condition    `yaml:"enter"`     // any one of them is reason enough
+	Leave    []Condition    `yaml:"leave"`     // all of them, over their whole windows
 	Dwell    model.Duration `yaml:"dwell"`     // least time in the tier before leaving it
 	Ramp     []int          `yaml:"ramp"`      // percents of hosts, ascending, last is 100
 	RampStep model.Duration `yaml:"ramp_step"` // least time between two steps

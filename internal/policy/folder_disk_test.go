@@ -158,8 +158,8 @@ func TestInspect(t *testing.T) {
 	if len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "notes.yaml") {
 		t.Errorf("notes: %q", r.Notes)
 	}
-	if _, err := json.Marshal(r); err != nil {
-		t.Error(err)
+	if text, err := json.Marshal(r); err != nil || strings.Contains(string(text), "null") {
+		t.Errorf("%v, %s", err, text)
 	}
 }
 

@@ -1,9 +1,12 @@
 package policy_test
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -23,23 +26,36 @@ type folder struct {
 	opts  policy.LoadOptions
 }
 
-// shop is the example policy, complete and signed by everybody who has to.
-func shop(t testing.TB) *folder {
-	t.Helper()
+// signedShop makes the files of shop once: signing is what takes time.
+var signedShop = sync.OnceValue(func() fstest.MapFS {
 	files, err := templates.Shop(policytest.Params())
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	f := &folder{t: t, files: fstest.MapFS{}}
+	f := &folder{t: panicker{}, files: fstest.MapFS{}}
 	for name, content := range files {
-		f.files[name] = &fstest.MapFile{Data: content}
+		f.write(name, content)
 	}
-	f.opts = policy.LoadOptions{Fleet: policytest.Fleet, Realm: directive.Production, Now: policytest.Now()}
 	f.trust()
 	for name := range files {
 		f.signAll(name)
 	}
 	f.manifest(1)
+	return f.files
+})
+
+// panicker stands in for a test where there is none.
+type panicker struct{ testing.TB }
+
+func (panicker) Helper()           {}
+func (panicker) Fatal(args ...any) { panic(args) }
+
+// shop is the example policy, complete and signed by everybody who has to.
+func shop(t testing.TB) *folder {
+	t.Helper()
+	f := &folder{t: t, files: maps.Clone(signedShop())}
+	f.opts = policy.LoadOptions{Fleet: policytest.Fleet, Realm: directive.Production, Now: policytest.Now()}
+	f.trust()
 	return f
 }
 
@@ -68,7 +84,7 @@ func (f *folder) read(name string) []byte {
 	if !ok {
 		f.t.Fatalf("there is no %s", name)
 	}
-	return file.Data
+	return bytes.Clone(file.Data)
 }
 
 func (f *folder) write(name string, content []byte) { f.files[name] = &fstest.MapFile{Data: content} }

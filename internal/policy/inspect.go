@@ -41,11 +41,13 @@ func Inspect(dir string, opts LoadOptions) (Report, error) {
 		return Report{}, err
 	}
 	l := loader{fsys: fsys, opts: opts}
-	out := Report{V: 1, Fleet: opts.Fleet}
+	// Lists are never null in JSON.
+	out := Report{V: 1, Fleet: opts.Fleet, Domains: []FileReport{}}
 	if _, err := l.load(); err != nil {
 		out.Error = err.Error()
 	}
-	out.Roots, out.Notes, out.Highest = l.roots, l.notes, l.highest
+	out.Roots, out.Notes = append([]RootReport{}, l.roots...), append([]string{}, l.notes...)
+	out.Highest = l.highest
 	if l.root == nil {
 		return out, fsys.Close()
 	}
@@ -69,7 +71,7 @@ func (l *loader) domainReport(s DomainState) FileReport {
 }
 
 func (l *loader) fileReport(file, group string, signed []string) FileReport {
-	out := FileReport{File: file, Group: group, Signed: signed}
+	out := FileReport{File: file, Group: group, Signed: append([]string{}, signed...), Missing: []string{}}
 	for _, person := range sortedKeys(l.root.People) {
 		if l.root.InGroup(group, person) && !slices.Contains(signed, person) {
 			out.Missing = append(out.Missing, person)

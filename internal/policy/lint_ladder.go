@@ -14,71 +14,81 @@ const (
 	exitFactor = 3 // the way out is watched at least this many times longer than the way in
 )
 
-func ladderRules() []rule {
-	tiers := func(check func(l *lint, say say, path string, t *Tier)) func(*lint, say) {
-		return func(l *lint, say say) {
-			if l.Ladder == nil {
-				return
-			}
-			for i := range l.Ladder.Tiers {
-				check(l, say, "tiers["+strconv.Itoa(i)+"]", &l.Ladder.Tiers[i])
-			}
+// eachTier and eachSignal make a rule about the ladder out of one about a part.
+func eachTier(check func(l *lint, say say, path string, t *Tier)) func(*lint, say) {
+	return func(l *lint, say say) {
+		if l.Ladder == nil {
+			return
+		}
+		for i := range l.Ladder.Tiers {
+			check(l, say, "tiers["+strconv.Itoa(i)+"]", &l.Ladder.Tiers[i])
 		}
 	}
-	signals := func(check func(l *lint, say say, path string, s *Signal)) func(*lint, say) {
-		return func(l *lint, say say) {
-			if l.Ladder == nil {
-				return
-			}
-			for _, name := range sortedKeys(l.Ladder.Signals) {
-				s := l.Ladder.Signals[name]
-				check(l, say, "signals."+name, &s)
-			}
+}
+
+func eachSignal(check func(l *lint, say say, path string, s *Signal)) func(*lint, say) {
+	return func(l *lint, say say) {
+		if l.Ladder == nil {
+			return
+		}
+		for _, name := range sortedKeys(l.Ladder.Signals) {
+			s := l.Ladder.Signals[name]
+			check(l, say, "signals."+name, &s)
 		}
 	}
+}
+
+func ladderRules() []rule { return slices.Concat(tierRules(), signalRules()) }
+
+func tierRules() []rule {
 	return []rule{
 		{"tier-numbers", LintError, tierNumbers},
-		{"tier-without-text", LintError, tiers(func(_ *lint, say say, path string, t *Tier) {
+		{"tier-without-text", LintError, eachTier(func(_ *lint, say say, path string, t *Tier) {
 			if t.Name == "" || t.Text == "" {
 				say(fileOf(Ladder), path, "tier %d has no name or no text; the text says what the user sees", t.Tier)
 			}
 		})},
-		{"tier-owner", LintError, tiers(func(l *lint, say say, path string, t *Tier) {
+		{"tier-owner", LintError, eachTier(func(l *lint, say say, path string, t *Tier) {
 			if !l.owner(t.Owner) {
 				say(fileOf(Ladder), path+".owner", "owner %q is neither a person nor a group of the root", t.Owner)
 			}
 		})},
-		{"ramp", LintError, tiers(ramp)},
-		{"dwell", LintError, tiers(func(_ *lint, say say, path string, t *Tier) {
+		{"ramp", LintError, eachTier(ramp)},
+		{"dwell", LintError, eachTier(func(_ *lint, say say, path string, t *Tier) {
 			if t.Dwell <= 0 || t.RampStep <= 0 {
 				say(fileOf(Ladder), path, "tier %d has no dwell or no ramp_step; both are above zero, or the ladder flaps", t.Tier)
 			}
 		})},
 		{"threshold-shape", LintError, thresholdShapes},
-		{"unknown-signal", LintError, tiers(func(l *lint, say say, path string, t *Tier) {
+		{"unknown-signal", LintError, eachTier(func(l *lint, say say, path string, t *Tier) {
 			for _, c := range t.conditions(path) {
 				if _, ok := l.Ladder.Signals[c.Signal]; !ok {
 					say(fileOf(Ladder), c.path+".signal", "the ladder defines no signal %q", c.Signal)
 				}
 			}
 		})},
-		{"condition-too-short", LintError, tiers(conditionTooShort)},
-		{"exit-missing", LintError, tiers(exitMissing)},
-		{"exit-not-inside", LintError, tiers(exitNotInside)},
-		{"exit-window", LintError, tiers(exitWindow)},
-		{"tier-nobody-may-enter", LintError, tiers(nobodyMayEnter)},
-		{"tier-nobody-may-leave", LintError, tiers(nobodyMayLeave)},
-		{"signal-bounds", LintError, signals(func(_ *lint, say say, path string, s *Signal) {
+		{"condition-too-short", LintError, eachTier(conditionTooShort)},
+		{"exit-missing", LintError, eachTier(exitMissing)},
+		{"exit-not-inside", LintError, eachTier(exitNotInside)},
+		{"exit-window", LintError, eachTier(exitWindow)},
+		{"tier-nobody-may-enter", LintError, eachTier(nobodyMayEnter)},
+		{"tier-nobody-may-leave", LintError, eachTier(nobodyMayLeave)},
+	}
+}
+
+func signalRules() []rule {
+	return []rule{
+		{"signal-bounds", LintError, eachSignal(func(_ *lint, say say, path string, s *Signal) {
 			if s.Query == "" || s.MaxAge <= 0 || s.Step <= 0 || s.Step > s.MaxAge {
 				say(fileOf(Ladder), path, "a signal has a query, a max_age and a step above zero, and the step is at most the max_age")
 			}
 		})},
-		{"unknown-right", LintError, signals(func(l *lint, say say, path string, s *Signal) {
+		{"unknown-right", LintError, eachSignal(func(l *lint, say say, path string, s *Signal) {
 			if s.Right != "" && l.Rights != nil && !l.right(s.Right) {
 				say(fileOf(Ladder), path+".right", "no document grants a right %q", s.Right)
 			}
 		})},
-		{"unknown-runbook", LintError, signals(func(l *lint, say say, path string, s *Signal) {
+		{"unknown-runbook", LintError, eachSignal(func(l *lint, say say, path string, s *Signal) {
 			if s.Runbook != "" && l.names.Runbooks != nil && !slices.Contains(l.names.Runbooks, s.Runbook) {
 				say(fileOf(Ladder), path+".runbook", "there is no runbook %q", s.Runbook)
 			}

@@ -6,19 +6,24 @@ import (
 	"github.com/degradedmode/ic/internal/model"
 )
 
-func rightRules() []rule {
-	each := func(check func(l *lint, say say, file, path string, r *Right)) func(*lint, say) {
-		return func(l *lint, say say) {
-			l.eachRight(func(file, path string, r *Right) { check(l, say, file, path, r) })
-		}
+// everyRight makes a rule about all rights out of one about a right.
+func everyRight(check func(l *lint, say say, file, path string, r *Right)) func(*lint, say) {
+	return func(l *lint, say say) {
+		l.eachRight(func(file, path string, r *Right) { check(l, say, file, path, r) })
 	}
+}
+
+func rightRules() []rule { return slices.Concat(holderRules(), boundRules()) }
+
+// holderRules are about who may use a right, and where.
+func holderRules() []rule {
 	return []rule{
-		{"right-nobody-holds", LintError, each(func(l *lint, say say, file, path string, r *Right) {
+		{"right-nobody-holds", LintError, everyRight(func(l *lint, say say, file, path string, r *Right) {
 			if l.root != nil && len(l.holders(r, 0)) == 0 {
 				say(file, path+".who", "nobody holds the role %q", r.Who)
 			}
 		})},
-		{"tiers-over-role", LintWarning, each(func(l *lint, say say, file, path string, r *Right) {
+		{"tiers-over-role", LintWarning, everyRight(func(l *lint, say say, file, path string, r *Right) {
 			if l.root == nil || r.Tiers == nil {
 				return
 			}
@@ -26,8 +31,8 @@ func rightRules() []rule {
 				say(file, path+".tiers.to", "the role %s reaches tier %d only; the rest of the range is out of reach", r.Who, role.MaxTier)
 			}
 		})},
-		{"cosign", LintError, each(cosign)},
-		{"scope", LintError, each(func(l *lint, say say, file, path string, r *Right) {
+		{"cosign", LintError, everyRight(cosign)},
+		{"scope", LintError, everyRight(func(l *lint, say say, file, path string, r *Right) {
 			if len(r.Scope) == 0 {
 				say(file, path+".scope", "the scope is empty; name services, or \"*\" for any")
 			}
@@ -37,13 +42,19 @@ func rightRules() []rule {
 				}
 			}
 		})},
-		{"shed-without-tiers", LintError, each(func(l *lint, say say, file, path string, r *Right) {
+	}
+}
+
+// boundRules are about the bounds that a kind needs and those it does not know.
+func boundRules() []rule {
+	return []rule{
+		{"shed-without-tiers", LintError, everyRight(func(l *lint, say say, file, path string, r *Right) {
 			wants := r.Kind == model.Shed || r.Kind == model.End && r.Ends == model.Shed
 			if wants && (r.Tiers == nil || r.Tiers.From < 1 || r.Tiers.From > r.Tiers.To || r.Tiers.To > maxTiers) {
 				say(file, path+".tiers", "a right to shed or to recover has tiers from 1 to at most %d", maxTiers)
 			}
 		})},
-		{"off-without-feature", LintError, each(func(l *lint, say say, file, path string, r *Right) {
+		{"off-without-feature", LintError, everyRight(func(l *lint, say say, file, path string, r *Right) {
 			if r.Kind != model.Off || r.Feature == "*" {
 				return
 			}
@@ -53,25 +64,25 @@ func rightRules() []rule {
 				say(file, path+".feature", "there is no feature %q", r.Feature)
 			}
 		})},
-		{"end-without-kind", LintError, each(func(l *lint, say say, file, path string, r *Right) {
+		{"end-without-kind", LintError, everyRight(func(l *lint, say say, file, path string, r *Right) {
 			ends := []model.Kind{model.Shed, model.Off, model.Bypass, model.Freeze, model.Dimmer, model.Ping}
 			if r.Kind == model.End && !slices.Contains(ends, r.Ends) {
 				say(file, path, "a right to end names the kind that it ends")
 			}
 		})},
-		{"window-without-end", LintError, each(func(_ *lint, say say, file, path string, r *Right) {
+		{"window-without-end", LintError, everyRight(func(_ *lint, say say, file, path string, r *Right) {
 			if (r.Kind == model.Freeze || r.Kind == model.Ping) && r.Lasts <= 0 {
 				say(file, path, "a right of kind %s says how long it lasts at most", r.Kind)
 			}
 		})},
-		{"bypass-without-cap", LintError, each(bypassWithoutCap)},
-		{"foreign-bound", LintError, each(foreignBound)},
-		{"blind-alone", LintError, each(func(_ *lint, say say, file, path string, r *Right) {
+		{"bypass-without-cap", LintError, everyRight(bypassWithoutCap)},
+		{"foreign-bound", LintError, everyRight(foreignBound)},
+		{"blind-alone", LintError, everyRight(func(_ *lint, say say, file, path string, r *Right) {
 			if r.Blind && r.Cosign.Count < 1 {
 				say(file, path+".cosign", "a recovery without known-good signals wants a second person")
 			}
 		})},
-		{"unknown-runbook", LintError, each(func(l *lint, say say, file, path string, r *Right) {
+		{"unknown-runbook", LintError, everyRight(func(l *lint, say say, file, path string, r *Right) {
 			if r.Runbook != "" && l.names.Runbooks != nil && !slices.Contains(l.names.Runbooks, r.Runbook) {
 				say(file, path+".runbook", "there is no runbook %q", r.Runbook)
 			}
@@ -182,38 +193,38 @@ func (l *lint) overGrant(say say) {
 	}
 }
 
-func controlRules() []rule {
-	controls := func(check func(l *lint, say say, file, path string, c *Control)) func(*lint, say) {
-		return func(l *lint, say say) {
-			for _, domain := range sortedKeys(l.Controls) {
-				for _, name := range sortedKeys(l.Controls[domain].Controls) {
-					c := l.Controls[domain].Controls[name]
-					check(l, say, fileOf(domain), "controls."+name, &c)
-				}
+func everyControl(check func(l *lint, say say, file, path string, c *Control)) func(*lint, say) {
+	return func(l *lint, say say) {
+		for _, domain := range sortedKeys(l.Controls) {
+			for _, name := range sortedKeys(l.Controls[domain].Controls) {
+				c := l.Controls[domain].Controls[name]
+				check(l, say, fileOf(domain), "controls."+name, &c)
 			}
 		}
 	}
-	bypasses := func(check func(l *lint, say say, file, path string, r *Right)) func(*lint, say) {
-		return func(l *lint, say say) {
-			l.eachRight(func(file, path string, r *Right) {
-				if r.Bypass != nil {
-					check(l, say, file, path+".bypass", r)
-				}
-			})
+}
+
+func everyBypass(check func(l *lint, say say, file, path string, r *Right)) func(*lint, say) {
+	return everyRight(func(l *lint, say say, file, path string, r *Right) {
+		if r.Bypass != nil {
+			check(l, say, file, path+".bypass", r)
 		}
-	}
+	})
+}
+
+func controlRules() []rule {
 	return []rule{
-		{"authorization-opens", LintError, controls(func(_ *lint, say say, file, path string, c *Control) {
+		{"authorization-opens", LintError, everyControl(func(_ *lint, say say, file, path string, c *Control) {
 			if c.Protects == ProtectsAuthorization && c.Fails != FailsClosed {
 				say(file, path+".fails", "authorization never opens; it fails closed")
 			}
 		})},
-		{"control-owner", LintError, controls(func(l *lint, say say, file, path string, c *Control) {
+		{"control-owner", LintError, everyControl(func(l *lint, say say, file, path string, c *Control) {
 			if !l.owner(c.Owner) {
 				say(file, path+".owner", "owner %q is neither a person nor a group of the root", c.Owner)
 			}
 		})},
-		{"control-services", LintError, controls(func(l *lint, say say, file, path string, c *Control) {
+		{"control-services", LintError, everyControl(func(l *lint, say say, file, path string, c *Control) {
 			if len(c.Services) == 0 {
 				say(file, path+".services", "a control names the services that hold it")
 			}
@@ -232,17 +243,17 @@ func controlRules() []rule {
 				}
 			}
 		}},
-		{"item-over-host", LintError, bypasses(func(_ *lint, say say, file, path string, r *Right) {
+		{"item-over-host", LintError, everyBypass(func(_ *lint, say say, file, path string, r *Right) {
 			if over(r.Bypass.Under, r.Bypass.HostTotal) {
 				say(file, path+".under", "one item may be worth more than a host may let through in a day (%s over %s)", r.Bypass.Under, r.Bypass.HostTotal)
 			}
 		})},
-		{"total-out-of-reach", LintWarning, bypasses(func(l *lint, say say, file, path string, r *Right) {
+		{"total-out-of-reach", LintWarning, everyBypass(func(l *lint, say say, file, path string, r *Right) {
 			if worst, ok := l.worstCase(r); ok && over(r.Bypass.Total, worst) {
 				say(file, path+".total", "the total of %s can never be reached: all hosts together let through %s", r.Bypass.Total, worst)
 			}
 		})},
-		{"worst-case-over-total", LintWarning, bypasses(func(l *lint, say say, file, path string, r *Right) {
+		{"worst-case-over-total", LintWarning, everyBypass(func(l *lint, say say, file, path string, r *Right) {
 			if worst, ok := l.worstCase(r); ok && over(worst, r.Bypass.Total) {
 				say(file, path+".host_total", "hosts enforce their own budgets only: together they let through %s, the total says %s", worst, r.Bypass.Total)
 			}

@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -202,6 +203,18 @@ func TestEveryCodeOfLintIsTested(t *testing.T) {
 	for _, code := range policy.LintCodes() {
 		if !tested[code] {
 			t.Errorf("nothing breaks the rule %s", code)
+		}
+	}
+}
+
+func TestEveryCodeOfLintIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../docs/policy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range policy.LintCodes() {
+		if !strings.Contains(string(page), "`"+code+"`") {
+			t.Errorf("docs/policy.md does not speak of %s", code)
 		}
 	}
 }

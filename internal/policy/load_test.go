@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -130,7 +131,7 @@ func TestAFlippedByteIsNeverActive(t *testing.T) {
 	}
 	original := f.read("payments.yaml")
 	for i := range original {
-		changed := append([]byte(nil), original...)
+		changed := bytes.Clone(original)
 		changed[i] ^= 1 << (i % 8)
 		f.write("payments.yaml", changed)
 		if state, err := judge(templates.PaymentsDomain); err != nil || state.Active || !strings.HasPrefix(state.Why, "signatures are missing: ") {
@@ -146,7 +147,7 @@ func TestAFlippedByteIsNeverActive(t *testing.T) {
 func TestAFlippedByteInEachFile(t *testing.T) {
 	for name := range shop(t).files {
 		f := shop(t)
-		content := append([]byte(nil), f.read(name)...)
+		content := f.read(name)
 		content[len(content)/2] ^= 1
 		f.write(name, content)
 		b, _, err := f.load()

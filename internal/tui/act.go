@@ -14,6 +14,7 @@ func (m *console) key(msg tea.KeyPressMsg) tea.Cmd {
 	case suspend:
 		return tea.Suspend
 	}
+	m.notice = fact{}
 	text := msg.Key().Text
 	switch m.mode {
 	case inFilter:
@@ -29,7 +30,6 @@ func (m *console) key(msg tea.KeyPressMsg) tea.Cmd {
 	case inLeave:
 		return m.leaveKey(b.act)
 	}
-	m.notice = fact{}
 	if !known {
 		m.tell(faint, "no key here: ? lists those that work")
 		return nil
@@ -196,7 +196,6 @@ func (m *console) choose() tea.Cmd {
 		return nil
 	}
 	m.close()
-	m.notice = fact{}
 	return ch.run()
 }
 

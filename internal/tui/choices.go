@@ -142,6 +142,10 @@ func outside(v *model.Verdict) bool {
 
 // openFaults offers the faults of a drill's world.
 func (m *console) openFaults() tea.Cmd {
+	if why := m.sc.mayAct(); why != "" {
+		m.tell(abnormal, why)
+		return nil
+	}
 	if len(m.sc.snap.Faults) == 0 {
 		m.tell(faint, "faults exist in drills only: this fleet is real, or nothing has been read yet")
 		return nil
@@ -153,7 +157,7 @@ func (m *console) openFaults() tea.Cmd {
 func (m *console) faultChoices() []choice {
 	var all []choice
 	for _, f := range m.sc.snap.Faults {
-		c := choice{label: f.Name, note: f.Text, run: func() tea.Cmd { return m.fault(f.Name, f.Active) }}
+		c := choice{label: f.Name, note: f.Text, why: m.sc.mayAct(), run: func() tea.Cmd { return m.fault(f.Name, f.Active) }}
 		if f.Active {
 			c.ink, c.note = abnormal, "active: choosing it clears it. "+f.Text
 		}

@@ -164,8 +164,21 @@ func (d *dialog) entry(width int) string {
 	return label + d.text.tail(width-cells(label)-1)
 }
 
+// toType says what has to be typed, all of it in any width.
+func (d *dialog) toType(note string, width int) []line {
+	const label = "   type  "
+	if cells(label)+cells(d.typed) <= width {
+		return []line{{{label, normal}, {d.typed, strong}, {"  " + note, faint}}}
+	}
+	lines := []line{say(normal, label)}
+	for _, part := range wrap(d.typed, width-margin) {
+		lines = append(lines, line{{spaces(margin), normal}, {part, strong}})
+	}
+	return lines
+}
+
 // waiting is what a dialog says while it takes no keys.
-const waiting = "  after a moment of quiet"
+const waiting = ", after a moment of quiet"
 
 // answer are the lines that say how to answer.
 func (d *dialog) answer(sc *scene, real time.Time, width int) []line {
@@ -181,13 +194,13 @@ func (d *dialog) answer(sc *scene, real time.Time, width int) []line {
 	case len(blocks) > 0:
 		return append(sentence(abnormal, "cannot be given now: "+blocks[0], width), append(cancel, span{"  enter", faint}))
 	case d.typed == "" && real.Sub(d.shut) < grace:
-		return []line{append(cancel, span{"  enter", faint}, span{"      y", faint}, span{waiting, faint})}
+		return []line{append(cancel, span{"  enter", faint}, span{"      y  gives the order" + waiting, faint})}
 	case real.Sub(d.shut) < grace:
-		return []line{{{"   type  ", normal}, {d.typed, strong}, {waiting, faint}}, say(normal, d.entry(width))}
-	case d.typed != "" && d.matched():
+		return append(d.toType("to give the order"+waiting, width), say(normal, d.entry(width)))
+	case d.matched():
 		return []line{line{{"   enter gives the order, esc cancels", strong}}, say(normal, d.entry(width))}
 	case d.typed != "":
-		return []line{line{{"   type  ", normal}, {d.typed, strong}, {"  to give the order; esc cancels", faint}}, say(normal, d.entry(width))}
+		return append(d.toType("to give the order; esc cancels", width), say(normal, d.entry(width)))
 	default:
 		return []line{append(cancel, span{"  enter", faint}, span{"      y", strong}, span{"  gives the order", normal})}
 	}

@@ -220,7 +220,7 @@ func facts(list []fact, width int) []line {
 	for _, f := range list {
 		text, room := f.text, width-margin
 		if beside {
-			room -= labelWidth + 1
+			room -= labelWidth + gap
 		} else if f.label != "" {
 			text = f.label + ": " + text
 		}
@@ -228,7 +228,7 @@ func facts(list []fact, width int) []line {
 		for _, part := range wrap(text, room) {
 			l := line{{" " + glyph + " ", f.ink}}
 			if beside {
-				l = append(l, span{pad(label, labelWidth, false) + " ", faint})
+				l = append(l, span{pad(label, labelWidth, false) + spaces(gap), faint})
 			}
 			lines = append(lines, append(l, span{part, f.ink}))
 			glyph, label = " ", ""

@@ -17,7 +17,7 @@ type fleetView struct {
 	detail        bool
 }
 
-func (v *fleetView) Size(width, height int) { v.width, v.height = width, height }
+func (v *fleetView) Size(width, height int) { v.width, v.height = min(width, widest), height }
 func (v *fleetView) list() *listing         { return &v.listing }
 
 func (v *fleetView) Keys() []ownKey {

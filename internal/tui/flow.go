@@ -44,7 +44,7 @@ type (
 func (m *console) answered(a answer) tea.Cmd {
 	switch body := a.body.(type) {
 	case previewed:
-		if d := m.dialog; d != nil && d.q == a.q {
+		if d := m.dialog; d != nil && d.q == a.q && (d.stage == drafting || d.stage == asking) {
 			return m.drafted(d, body)
 		}
 	case offered:
@@ -96,6 +96,7 @@ func (m *console) drafted(d *dialog, p previewed) tea.Cmd {
 	has := func(code model.Code) bool {
 		return slices.ContainsFunc(p.preview.Verdict.Reasons, func(r model.Reason) bool { return r.Code == code })
 	}
+	was := len(d.blocks(&m.sc)) > 0
 	if d.stage == drafting {
 		switch {
 		case d.ask.Reason == "" && has(decisions.NoReason):
@@ -108,6 +109,9 @@ func (m *console) drafted(d *dialog, p previewed) tea.Cmd {
 		d.open(m.opt.Real())
 	}
 	m.fill(d, p.preview)
+	if was && len(d.blocks(&m.sc)) == 0 {
+		d.open(m.opt.Real()) // what had to be waited for has come: a new question
+	}
 	m.mode = d.mode(&m.sc)
 	return m.afterGrace()
 }

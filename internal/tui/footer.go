@@ -14,10 +14,14 @@ import (
 func (m *console) footer() []line {
 	w := m.inner()
 	told := m.told()
-	mark := told.ink.glyph()
-	return []line{
-		{{" " + mark + " ", told.ink}, {told.text, told.ink}},
-		m.hints(w),
+	last := line{{" " + told.ink.glyph() + " ", told.ink}, {told.text, told.ink}}
+	switch {
+	case m.foot() == footLines:
+		return []line{last, m.hints(w)}
+	case m.notice.text != "" && m.mode != inFilter:
+		return []line{last}
+	default:
+		return []line{m.hints(w)}
 	}
 }
 

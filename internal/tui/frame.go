@@ -10,7 +10,8 @@ import (
 // Sizes of the frame.
 const (
 	headLines = 3 // identity, command and evidence, views
-	footLines = 2 // what was last told, keys
+	footLines = 2 // what was last told, keys; in a low window they share one
+	lowWindow = 15
 	// below this width the names of the views do not fit
 	namesWidth = 76
 )
@@ -30,7 +31,7 @@ func edgeOf(m model.Mode) edge {
 	case model.ReadOnly:
 		return edge{"|", ".", " | READ-ONLY | ", "READ-ONLY: you can look, not act; no key of yours is in the trust root"}
 	default:
-		return edge{"?", "?", " ? MODE NOT READ ? ", ""}
+		return edge{" ", ".", " ? MODE NOT READ ? ", ""}
 	}
 }
 
@@ -38,7 +39,15 @@ func edgeOf(m model.Mode) edge {
 func (m *console) inner() int { return max(m.width-2, 0) }
 
 // room is the height between header and footer.
-func (m *console) room() int { return max(m.height-headLines-footLines, 0) }
+func (m *console) room() int { return max(m.height-headLines-m.foot(), 0) }
+
+// foot is the height of the footer.
+func (m *console) foot() int {
+	if m.height < lowWindow {
+		return footLines - 1
+	}
+	return footLines
+}
 
 // frame is the whole screen, and where the cursor stands (y < 0: nowhere).
 func (m *console) frame() (content string, x, y int) {
@@ -49,7 +58,7 @@ func (m *console) frame() (content string, x, y int) {
 	lines := m.header()
 	top := len(lines)
 	lines = append(lines, window(body.lines, 0, m.room())...)
-	for len(lines) < m.height-footLines {
+	for len(lines) < m.height-m.foot() {
 		lines = append(lines, nil)
 	}
 	lines = append(lines, m.footer()...)
@@ -76,7 +85,7 @@ func (m *console) frame() (content string, x, y int) {
 		x, y = cells(filterLabel)+cells(m.views[m.at].(filtered).list().filter)+1, m.height-1
 		return b.String(), min(x, m.width-1), y
 	}
-	if body.y < 0 || y >= m.height-footLines || x >= m.width {
+	if body.y < 0 || y >= m.height-m.foot() || x >= m.width {
 		return b.String(), 0, -1
 	}
 	return b.String(), x, y
@@ -101,7 +110,7 @@ func (m *console) body() page {
 	case inConfirm, inTyped, inWait, inResult:
 		return m.dialog.draw(&m.sc, m.opt.Real(), w, h)
 	case inHelp:
-		return still(window(m.helpLines(w), m.help.top, h))
+		return still(m.helpWindow(w, h))
 	case inLeave:
 		return still(m.leaveLines(w))
 	}

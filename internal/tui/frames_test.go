@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/charmbracelet/x/exp/golden"
 
@@ -136,12 +137,41 @@ func TestSecondsOnlyWhileCounting(t *testing.T) {
 	h.sees("13m00s", "12s")
 }
 
+// Nothing wakes a quiet console within the minute; a countdown wakes it each
+// second. A second message does not start a second clock.
+func TestWakesOnlyWhenTheScreenChanges(t *testing.T) {
+	h := sitDown(t, newDesk(calm()), 80, 24)
+	if wait := h.m.tickDue.Sub(h.real); wait != 53*time.Second {
+		t.Errorf("a quiet console wakes in %s, the minute ends in 53s", wait)
+	}
+	gen := h.m.tickGen
+	h.press("5", "j", "k")
+	if h.m.tickGen != gen {
+		t.Error("every key starts another clock")
+	}
+	h = sitDown(t, newDesk(trouble()), 80, 24)
+	if wait := h.m.tickDue.Sub(h.real); wait != time.Second {
+		t.Errorf("a countdown wakes in %s", wait)
+	}
+}
+
+// A drill's clock runs faster than ours: its minutes are met by its own pace.
+func TestTickFollowsTheWorldsPace(t *testing.T) {
+	h := sitDown(t, newDesk(calm()), 80, 24)
+	h.real, h.now = h.real.Add(10*time.Second), h.now.Add(200*time.Second)
+	h.m.tickDue = time.Time{}
+	h.send(redrawMsg{})
+	if wait := h.m.tickDue.Sub(h.real); wait > 3*time.Second {
+		t.Errorf("at 20 times our pace the next minute is awaited for %s", wait)
+	}
+}
+
 // What a wait still takes goes down with the clock, not with the next snapshot.
 func TestWaitsCountDown(t *testing.T) {
 	h := sitDown(t, newDesk(trouble()), 120, 40)
 	h.press("2", "j", "j", "j")
 	h.sees("wait 3m12s")
-	h.now = h.now.Add(5 * 1e9)
+	h.now = h.now.Add(5 * time.Second)
 	h.send(redrawMsg{})
 	h.sees("wait 3m07s")
 }
@@ -149,7 +179,7 @@ func TestWaitsCountDown(t *testing.T) {
 // A console that does not hear from its own desk says that every number is old.
 func TestOldSnapshotIsSaid(t *testing.T) {
 	h := sitDown(t, newDesk(trouble()), 80, 24)
-	h.now = h.now.Add(5 * 60 * 1e9)
+	h.now = h.now.Add(5 * time.Minute)
 	h.send(redrawMsg{})
 	h.sees("~ stale: every number here is at least 5m old")
 }

@@ -111,10 +111,13 @@ func (v *glass) Draw(sc *scene) page {
 		{title: "overlap", most: 30, drop: 1},
 		{title: "sim / live", drop: 2},
 		{title: "", least: 8, grow: true, drop: 4},
-	}, v.ids(sc), rows, v.width, len(rows)+1)
+	}, v.ids(sc), rows, v.width, min(len(rows)+1, max(v.height/2-1, 2)))
 	lines := slices.Concat(v.pushLines(sc), v.planLines(sc), v.obligations(sc))
-	v.lines, v.room = len(lines), max(v.height-len(p.lines)-1, 0)
-	p.lines = append(append(p.lines, nil), window(lines, v.scroll.top, v.room)...)
+	if v.height >= lowView {
+		p.lines = append(p.lines, nil)
+	}
+	v.lines, v.room = len(lines), max(v.height-len(p.lines), 0)
+	p.lines = append(p.lines, window(lines, v.scroll.top, v.room)...)
 	if rest := v.lines - v.scroll.top - v.room; rest > 0 && v.room > 0 {
 		p.lines[len(p.lines)-1] = say(faint, fmt.Sprintf("   %s below: pgdn", count(rest+1, "line")))
 	}
@@ -161,7 +164,7 @@ func (v *glass) planLines(sc *scene) []line {
 // planFacts are a plan for the view and for its confirmation.
 func planFacts(sc *scene, p *incident.BreakPlan) []fact {
 	list := []fact{
-		{"carries", fmt.Sprintf("%s as %s", count(len(p.IDs), "order"), p.Carrier), normal},
+		{"carries", fmt.Sprintf("%s as %s: %s", count(len(p.IDs), "order"), p.Carrier, named(sc, p.IDs)), normal},
 		{"restarts", fmt.Sprintf("%d of %s", p.Restarts, count(p.Targets, "host")), restartInk(p)},
 	}
 	good := fact{"on disk", "every host has its last-known-good on disk: " + p.LastKnownGood, normal}

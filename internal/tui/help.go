@@ -1,6 +1,9 @@
 package tui
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // helpLines are the key map as it works for the view in front: in two columns if
 // they fit, then the keys of dialogs and of text.
@@ -29,6 +32,16 @@ func (m *console) helpLines(width int) []line {
 		lines = append(append(lines, nil, say(faint, "   "+section.title)), printed(list)...)
 	}
 	return lines
+}
+
+// helpWindow is what of the help is in sight, and how much is not.
+func (m *console) helpWindow(width, height int) []line {
+	lines := m.helpLines(width)
+	shownLines := window(lines, m.help.top, height)
+	if rest := len(lines) - m.help.top - height; rest > 0 && height > 1 {
+		shownLines[height-1] = say(faint, fmt.Sprintf("   %s below: j", count(rest+1, "line")))
+	}
+	return shownLines
 }
 
 // keyWidth is the column of the keys in the help.

@@ -67,7 +67,7 @@ func liveRow(sc *scene, l *incident.LiveView, width int) record {
 	r := record{mark: mark, cells: []span{
 		{what(l), normal}, {fmt.Sprintf("%d/%d %s", l.Done, l.Total, l.State), mark}, {ends, mark}}}
 	if d.Kind == model.Bypass {
-		text := "ends by itself; used " + used(l.Used)
+		text := "used " + used(l.Used)
 		if l.Exposure != nil {
 			text += "; at worst " + l.Exposure.WorstCase.String()
 		}
@@ -166,7 +166,7 @@ func incidentFacts(sc *scene, fold bool) []fact {
 		return []fact{{"incident", "no incident is open: i opens one and gives you command", normal}}
 	}
 	if n := len(sc.snap.Blockers); fold && n > 1 {
-		return []fact{{"to close", fmt.Sprintf("%d things are in the way: %s, ...", n, sc.snap.Blockers[0]), normal}}
+		return []fact{{"to close", fmt.Sprintf("%d in the way, first: %s", n, sc.snap.Blockers[0]), normal}}
 	}
 	list := []fact{}
 	label := "to close"
@@ -196,7 +196,9 @@ func firstEnd(sc *scene) (*incident.LiveView, time.Time) {
 // summary is the overview of a window too small for it: what matters, what is
 // shed, what ends first, how many hosts follow.
 func summary(sc *scene, width int) []line {
-	lines := headline(sc, width)
+	now := sc.snap.Headline
+	now.Runbook = ""
+	lines := headline(sc, now, width)
 	for i := range sc.snap.Services {
 		s := &sc.snap.Services[i]
 		if s.Issued > 0 || s.Unknown > 0 {

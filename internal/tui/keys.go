@@ -18,10 +18,9 @@ const (
 
 // Modes with something in common.
 const (
-	inText    = inFilter | inPrompt | inChoose | inTyped
-	inDialog  = inConfirm | inTyped | inWait | inResult
-	inAll     = inNormal | inText | inDialog | inHelp | inLeave
-	inScrolls = inDialog | inHelp
+	inText   = inFilter | inPrompt | inChoose | inTyped
+	inDialog = inConfirm | inTyped | inWait | inResult
+	inAll    = inNormal | inText | inDialog | inHelp | inLeave
 )
 
 // action is what a key means; the same key means the same in every view.
@@ -84,10 +83,10 @@ func newKeymap() keymap {
 	return slicesOf(
 		[]binding{
 			{act: enter, keys: []string{"enter"}, label: "use or open what is selected", in: inNormal, own: true},
-			{act: moveDown, keys: []string{"j", "down"}, label: "down", in: inNormal, own: true},
-			{act: moveUp, keys: []string{"k", "up"}, label: "up", in: inNormal, own: true},
-			{act: pageDown, keys: []string{"pgdown", "ctrl+f"}, label: "a page down", in: inNormal | inScrolls, own: true},
-			{act: pageUp, keys: []string{"pgup", "ctrl+b"}, label: "a page up", in: inNormal | inScrolls, own: true},
+			{act: moveDown, keys: []string{"j", "down"}, label: "down", in: inNormal | inHelp, own: true},
+			{act: moveUp, keys: []string{"k", "up"}, label: "up", in: inNormal | inHelp, own: true},
+			{act: pageDown, keys: []string{"pgdown", "ctrl+f"}, label: "a page down", in: inNormal | inDialog | inHelp, own: true},
+			{act: pageUp, keys: []string{"pgup", "ctrl+b"}, label: "a page up", in: inNormal | inDialog | inHelp, own: true},
 			{act: moveTop, keys: []string{"g", "home"}, label: "first line", in: inNormal, own: true},
 			{act: moveBottom, keys: []string{"G", "end"}, label: "last line", in: inNormal, own: true},
 
@@ -134,8 +133,8 @@ func textKeys() []binding {
 		{act: back, keys: []string{"esc"}, label: "back, nothing is done", hint: "back", in: inPrompt | inChoose},
 		{act: moveDown, keys: []string{"down", "ctrl+n"}, label: "down", in: inChoose},
 		{act: moveUp, keys: []string{"up", "ctrl+p"}, label: "up", in: inChoose},
-		{act: moveDown, keys: []string{"down"}, label: "down", in: inFilter | inScrolls},
-		{act: moveUp, keys: []string{"up"}, label: "up", in: inFilter | inScrolls},
+		{act: moveDown, keys: []string{"down"}, label: "down", in: inFilter | inDialog},
+		{act: moveUp, keys: []string{"up"}, label: "up", in: inFilter | inDialog},
 		{act: erase, keys: []string{"backspace", "ctrl+h"}, label: "erase a character", in: inText},
 		{act: eraseWord, keys: []string{"ctrl+w"}, label: "erase a word", in: inText},
 		{act: eraseAll, keys: []string{"ctrl+u"}, label: "erase everything", in: inText},

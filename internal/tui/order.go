@@ -112,7 +112,6 @@ func (m *console) dialogKey(a action, text string) tea.Cmd {
 		m.tell(faint, "too early: no key was taken")
 		return m.afterGrace()
 	}
-	m.notice = fact{}
 	switch {
 	case a == copyLine:
 		return m.copy(d)

@@ -26,7 +26,11 @@ const (
 	levels
 )
 
-func (v *overview) Size(width, height int) { v.width, v.height = width, height }
+// widest is how wide tables of few columns get: further apart, the eye loses
+// its row.
+const widest = 100
+
+func (v *overview) Size(width, height int) { v.width, v.height = min(width, widest), height }
 
 func (v *overview) Keys() []ownKey {
 	return append([]ownKey{{enter, "use the right that fits"}}, scrolling()...)
@@ -90,7 +94,7 @@ func (v *overview) fit(sc *scene) []line {
 func (v *overview) build(sc *scene, level int) []line {
 	first := v.firstColumn(sc)
 	blocks := [][]line{
-		headline(sc, v.width),
+		headline(sc, sc.snap.Headline, v.width),
 		v.services(sc, first, level == folded),
 		v.signals(sc, first, level == folded),
 		v.inForce(sc),
@@ -119,11 +123,10 @@ func (v *overview) firstColumn(sc *scene) int {
 }
 
 // headline is what matters now, and what fits.
-func headline(sc *scene, width int) []line {
-	h := sc.snap.Headline
+func headline(sc *scene, h decisions.Headline, width int) []line {
 	switch {
 	case !sc.read:
-		return sentence(unknown, "signals: not read yet", width)
+		return sentence(unknown, "what matters now: not read yet", width)
 	case h.Text == "":
 		return sentence(unknown, "what matters now is not known: no signal has been read", width)
 	case h.Calm:
@@ -280,8 +283,8 @@ func (v *overview) signals(sc *scene, first int, fold bool) []line {
 		{title: "signal", least: first},
 		{title: "now", least: 6},
 		{title: "abnormal when", least: 10, drop: 1},
-		{title: "state", least: 8, grow: true},
 		{title: "age", least: 4, right: true},
+		{title: "state", least: 8, grow: true},
 	}, rows, v.width)
 	if len(calm) > 0 {
 		lines = append(lines, say(faint, fmt.Sprintf("   within bounds: %s", joined(calm))))
@@ -314,5 +317,5 @@ func signalRow(sc *scene, s *incident.SignalView) record {
 	if !s.Reading.At.IsZero() {
 		age = sc.age(s.Reading.At)
 	}
-	return record{mark: mark, cells: []span{{s.Name, normal}, {text, mark}, {s.Limit, faint}, {state, mark}, {age, faint}}}
+	return record{mark: mark, cells: []span{{s.Name, normal}, {text, mark}, {s.Limit, faint}, {age, faint}, {state, mark}}}
 }

@@ -186,9 +186,9 @@ func used(u map[string]incident.UsedView) string {
 	var parts []string
 	for _, currency := range sortedKeys(u) {
 		v := u[currency]
-		text := fmt.Sprintf("%s in %d", v.Total, v.Count)
+		text := fmt.Sprintf("%s in %s", v.Total, count(int(v.Count), "item"))
 		if v.Unknown > 0 {
-			text += fmt.Sprintf(", %d untold", v.Unknown)
+			text += fmt.Sprintf(", %s untold", count(v.Unknown, "host"))
 		}
 		parts = append(parts, text)
 	}

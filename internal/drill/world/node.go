@@ -157,7 +157,8 @@ func (n *node) advance(ctx context.Context, e *engine.Engine) {
 	}
 }
 
-// stop ends the host and gives its folder free.
+// stop ends the host and gives its folder free. Only the world's loop stops hosts,
+// and whoever closes the world after it.
 func (n *node) stop() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -167,6 +168,7 @@ func (n *node) stop() {
 	}
 	n.cancel()
 	n.running.Wait()
+	n.w.store.MarkStale(n.w.second.Add(time.Millisecond), "host", n.spec.Name) // between two samples
 	if err := e.Close(n.Now()); err != nil {
 		fmt.Fprintf(n.w.o.Log, "%s: %v\n", n.spec.Name, err)
 	}

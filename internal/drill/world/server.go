@@ -130,6 +130,14 @@ func listen() (net.Listener, string, error) {
 	return l, "http://" + l.Addr().String(), nil
 }
 
+// dated answers with the world's own date: a console compares it with its clock.
+func dated(h http.Handler, now func() time.Time) http.Handler {
+	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		out.Header().Set("Date", now().UTC().Format(http.TimeFormat))
+		h.ServeHTTP(out, r)
+	})
+}
+
 // serverLimits bound what a client may hold up.
 const (
 	headerLimit = 5 * time.Second

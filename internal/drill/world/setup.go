@@ -253,10 +253,21 @@ type Options struct {
 // DefaultIdle is how long a world waits for a client before it ends.
 const DefaultIdle = 30 * time.Minute
 
+// quick reports a policy whose bounds are seconds.
+func (o *Options) quick() bool { return o.Pace.Enter != 0 && o.Pace.Enter.Std() < 30*time.Second }
+
+// scrape is the distance of two samples, in virtual seconds.
+func (o *Options) scrape() int64 {
+	if o.quick() {
+		return 1
+	}
+	return 5
+}
+
 // window is how far back a rate looks: long enough for a smooth line, short
 // enough for the policy's own windows.
 func (o *Options) window() time.Duration {
-	if o.Pace.Enter != 0 && o.Pace.Enter.Std() < 30*time.Second {
+	if o.quick() {
 		return 5 * time.Second
 	}
 	return 30 * time.Second

@@ -25,7 +25,7 @@ import (
 
 const (
 	stepEvery    = 100 * time.Millisecond // real time between two looks at the clock
-	metricsKept  = 2 * time.Hour          // virtual time that Prometheus remembers
+	metricsKept  = time.Hour              // virtual time that Prometheus remembers
 	warmUp       = 15 * time.Minute       // of history before the world begins: rates and windows have something to look at
 	clockKept    = 50                     // steps between two writes of the clock: 5 s
 	envName      = "IC_DIRECTIVES"
@@ -151,7 +151,7 @@ func (w *World) open() (place, error) {
 		return at, err
 	}
 	at.prometheus = url
-	w.servers = append(w.servers, serve(prom, w.prometheus))
+	w.servers = append(w.servers, serve(prom, dated(w.prometheus, w.clock.At)))
 	return at, nil
 }
 
@@ -238,6 +238,9 @@ func (w *World) catchUp(now time.Time, most int) error {
 	for next := w.second.Add(time.Second); !next.After(now); next = next.Add(time.Second) {
 		w.second = next
 		w.shop.Tick()
+		if next.Unix()%w.o.scrape() != 0 {
+			continue
+		}
 		err := w.shop.Collect(func(name string, value float64, pairs ...string) error {
 			return w.store.Append(next, name, value, pairs...)
 		})

@@ -1,7 +1,6 @@
 package templates
 
 import (
-	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -184,7 +183,7 @@ func (p *ShopParams) header(domain policy.Domain, why string) policy.Header {
 }
 
 func authorized(key ssh.PublicKey) string {
-	return strings.TrimSpace(string(bytes.TrimSpace(ssh.MarshalAuthorizedKey(key))))
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
 func (p *ShopParams) root() *policy.Root {
@@ -253,7 +252,8 @@ func (p *ShopParams) journeys() *policy.JourneysDoc {
 	}
 }
 
-// servicesHosts counts the hosts of the inventory that serve a service.
+// hostsOf counts the hosts of the inventory that serve a service; at least 1, to
+// divide by.
 func (p *ShopParams) hostsOf(service string) int64 {
 	n := int64(0)
 	for _, h := range p.Hosts {

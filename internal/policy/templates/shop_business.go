@@ -78,7 +78,7 @@ func (p *ShopParams) ladder() *policy.LadderDoc {
 			CheckoutP99:    signal(CheckoutP99, "seconds", policy.Threshold{Above: limit(0.8)}, "shed", "Twice the service level of 400 ms."),
 			CheckoutErrors: signal(CheckoutErrors, "percent", policy.Threshold{Above: limit(1)}, "shed", "One order in a hundred fails."),
 			CPU:            signal(CPU, "percent", policy.Threshold{Above: limit(80)}, "shed", "No room for a failed zone."),
-			PaymentRiskUp:  signal(PaymentRiskUp, "share of hosts", policy.Threshold{Below: limit(0.5)}, "risk-bypass-small-orders", "Orders fail closed while nothing scores them."),
+			PaymentRiskUp:  signal(PaymentRiskUp, "ratio", policy.Threshold{Below: limit(0.5)}, "risk-bypass-small-orders", "Orders fail closed while nothing scores them."),
 		},
 		Services: map[string]policy.Service{
 			Edge:        {Tiers: 4, Dependencies: []string{Catalog, Checkout}},
