@@ -1,14 +1,19 @@
 package main
 
-// variants is the table: one line each. old stands exactly once in file; new
+// variants is the table: one row each, a line or two. old stands exactly once in file; new
 // has to compile; test is red with new and green without.
 //
 // To add one, name the promise, the line that keeps it, and the test that says so.
 var variants = []variant{
 	{"signature check, in the format", "internal/directive/token.go", `err := sig.Verify(payload, namespace); err != nil`, `err := sig.Verify(payload, namespace); err != nil && false`, "./internal/directive", "TestEverySignatureCounts"},
 	{"signature check, on a host", "internal/directive/token.go", `err := sig.Verify(payload, namespace); err != nil`, `err := sig.Verify(payload, namespace); err != nil && false`, "./internal/engine", "TestForgedTokenDoesNothing"},
-	{"audience, in the format", "internal/directive/token.go", `refuse(model.CodeForeignFleet, "it is for fleet %q, this is %q", d.Fleet, fleet)`, `error(nil)`, "./internal/directive", "TestAudience"},
-	{"audience, on a host", "internal/directive/token.go", `refuse(model.CodeForeignFleet, "it is for fleet %q, this is %q", d.Fleet, fleet)`, `error(nil)`, "./internal/engine", "TestForeignFleetIsRefused"},
+	{"audience, in the format", "internal/directive/token.go", `	if d.Fleet != fleet {
+		return out, refuse(model.CodeForeignFleet, "it is for fleet %q, this is %q", d.Fleet, fleet)
+	}
+	signers, err := verifyAll(payload, blobs, realm.Namespace("directive", fleet))`, `	signers, err := verifyAll(payload, blobs, realm.Namespace("directive", d.Fleet))`, "./internal/directive", "TestAudience"},
+	{"audience, on a host", "internal/directive/token.go", `	if d.Fleet != fleet {
+		return out, refuse(`, `	if false {
+		return out, refuse(`, "./internal/engine", "TestForeignFleetIsRefused"},
 	{"quorum, in the policy", "internal/policy/admit.go", `if n >= right.Cosign.Count {`, `if n >= right.Cosign.Count || n == 0 {`, "./internal/policy", "TestAdmit"},
 	{"quorum, on a host", "internal/policy/admit.go", `if n >= right.Cosign.Count {`, `if n >= right.Cosign.Count || n == 0 {`, "./internal/engine", "TestQuorumIsRequired"},
 	{"expiry", "internal/engine/held.go", `&& !expired(d, at.host, h.run.elapsed(at.Instant)) &&`, `&&`, "./internal/engine", "TestBypassEndsByItself"},

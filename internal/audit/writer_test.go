@@ -490,7 +490,7 @@ func TestHeadDoesNotWaitForADisk(t *testing.T) {
 	mustAppend(t, w, Note{Text: "x"})
 	entered, release := make(chan struct{}, 8), make(chan struct{})
 	disk.failing(func(op, _ string, size int) (int, error) {
-		if op == "sync" {
+		if op == "write" {
 			entered <- struct{}{}
 			<-release
 		}

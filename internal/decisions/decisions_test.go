@@ -347,6 +347,18 @@ func TestRecoveryGoesOneTierAtATime(t *testing.T) {
 	}
 }
 
+func TestAWaitIsWholeSecondsAndLongEnough(t *testing.T) {
+	b, w := shop(t, 0), calm()
+	shedAt(w, 1, 3, day0)
+	w.Now = day0.Add(time.Minute + 300*time.Millisecond)
+	r := draft(t, b, w, Ask{Right: "recover", Tier: NextTier})
+	for _, reason := range Evaluate(b, w, &r).Reasons {
+		if reason.Code == Dwell && reason.Wait != model.Duration(9*time.Minute) {
+			t.Errorf("wait %s of 8m59.7s", reason.Wait)
+		}
+	}
+}
+
 func TestRampKeepsItsNameAndItsPace(t *testing.T) {
 	b, w := shop(t, 0), calm()
 	shedAt(w, 1, 2, day0.Add(-time.Hour))

@@ -243,8 +243,13 @@ func (e *evaluation) step(c *Chain, tier *policy.Tier, left time.Duration) {
 	}
 }
 
+// remaining is rounded up to whole seconds: a wait that is said is long enough.
 func remaining(since time.Time, least model.Duration, now time.Time) time.Duration {
-	return since.Add(least.Std()).Sub(now)
+	left := since.Add(least.Std()).Sub(now)
+	if whole := left.Truncate(time.Second); whole < left {
+		return whole + time.Second
+	}
+	return left
 }
 
 // leaveConditions wants every reading of every window of the tier to be good.

@@ -94,15 +94,35 @@ func TestABypassOpensAtItsBeginning(t *testing.T) {
 	}
 }
 
-func TestATimeThatPassedDuringABootCountsAfterIt(t *testing.T) {
+func TestTimeThatPassesDuringABootCountsAfterIt(t *testing.T) {
 	h := newHost(t)
-	h.take(open(10*time.Minute, start))
+	_, token := h.make(led(start))
+	h.clock.pass(3 * time.Minute)
+	h.offer(token)
 	h.clock.pass(4 * time.Minute)
 	h.Advance(h.clock.Now())
 	h.clock.reboot(2 * time.Minute)
 	h.crash()
+	h.clock.set(-3 * time.Minute) // only now: the start has seen the right time
 	h.wantOpen(true)
 	h.clock.pass(4*time.Minute - time.Second)
+	h.wantOpen(true)
+	h.clock.pass(time.Second)
+	h.wantOpen(false)
+}
+
+func TestARunThatAJumpOfTheClockHasBegunGoesOn(t *testing.T) {
+	h := newHost(t)
+	h.take(led(start))
+	h.clock.pass(time.Minute)
+	h.clock.set(150 * time.Second)
+	h.wantOpen(true) // since half a minute, as far as this host can know
+	h.crash()
+	h.clock.set(-150 * time.Second)
+	h.wantOpen(false)
+	h.clock.pass(2 * time.Minute)
+	h.wantOpen(true)
+	h.clock.pass(7*time.Minute + 29*time.Second)
 	h.wantOpen(true)
 	h.clock.pass(time.Second)
 	h.wantOpen(false)
@@ -308,6 +328,14 @@ func TestAWallClockBehindWhatWasProvedOpensNothing(t *testing.T) {
 	if r := h.offer(token); r.Code != "" {
 		t.Errorf("two minutes behind: %+v", r)
 	}
+
+	h.clock.pass(10 * time.Minute)
+	h.Advance(h.clock.Now()) // what has passed since is proved as well
+	_, token = h.make(open(15*time.Minute, start.Add(10*time.Minute)))
+	h.clock.reboot(0)
+	h.clock.set(-time.Minute)
+	h.crash()
+	h.refuses(token, model.CodeClockUnfit)
 }
 
 func TestTheTokenItselfProvesThatItsTimeHasCome(t *testing.T) {

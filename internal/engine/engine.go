@@ -56,12 +56,11 @@ type Engine struct {
 	budgets budgets
 	heads   heads
 
-	condition  Condition
-	closed     bool
-	storeErr   error         // of the last write; nil when it succeeded
-	retryAt    time.Duration // boot clock: no new attempt to write before
-	noted      time.Duration // boot clock of the last clock record
-	noteAtOnce bool
+	condition Condition
+	closed    bool
+	storeErr  error         // of the last write; nil when it succeeded
+	retryAt   time.Duration // boot clock: no new attempt to write before
+	noted     time.Duration // boot clock of the last clock record
 
 	snap     atomic.Pointer[snapshot]
 	revision atomic.Uint64
@@ -199,9 +198,6 @@ func (e *Engine) Advance(now model.Instant) time.Duration {
 	})
 	wait := e.keep(now)
 	e.refresh(now)
-	if e.noteAtOnce {
-		wait = e.keep(now)
-	}
 	return min(wait, e.snap.Load().wait(e.floor.moment(now)))
 }
 

@@ -138,11 +138,11 @@ func (e *Engine) keep(now model.Instant) time.Duration {
 			break
 		}
 	}
-	if since := now.Boot - e.noted; e.noteAtOnce || since >= every || since < 0 {
+	if since := now.Boot - e.noted; since >= every || since < 0 {
 		if e.write(e.clockRecords(now), now) != nil {
 			return max(0, e.retryAt-now.Boot)
 		}
-		e.noted, e.noteAtOnce = now.Boot, false
+		e.noted = now.Boot
 	}
 	if next != Never {
 		next -= now.Boot - e.noted

@@ -114,6 +114,8 @@ func (e *Engine) restoreStatements(records []record, runs map[string]time.Durati
 // restoreOne judges a loosening again, with the time of its first accept. The
 // same payload may be stored with several signatures; one that opens is enough.
 func (e *Engine) restoreOne(h *held, run time.Duration, at moment) {
+	// The file's word is enough to hold a shed, never to begin a recovery early.
+	h.begun = h.direction == model.Tighten && !h.accepted.Before(h.d().NotBefore)
 	if h.accepted.After(at.host) || h.accepted.IsZero() {
 		h.accepted = at.host
 	}

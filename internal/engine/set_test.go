@@ -93,16 +93,25 @@ func TestARecoveryHoldsItsTierUntilItIsEnded(t *testing.T) {
 	}
 }
 
-func TestASheddingWallClockCannotBeSetBack(t *testing.T) {
-	h := newHost(t)
+func TestAShedIsNotLiftedByAWallClockThatIsSetBack(t *testing.T) {
 	d := shed(3)
-	d.IssuedAt = start
-	d.NotBefore = start.Add(time.Minute)
+	d.IssuedAt, d.NotBefore = start, start.Add(time.Minute)
+
+	h := newHost(t)
 	h.take(d)
 	h.wantTier("checkout", 0)
 	h.clock.pass(time.Minute)
 	h.wantTier("checkout", 3)
 	h.clock.set(-time.Hour)
+	h.wantTier("checkout", 3)
+
+	h = newHost(t)
+	_, token := h.make(d)
+	h.clock.pass(2 * time.Minute) // it arrives late, and so proves little
+	h.offer(token)
+	h.clock.set(-time.Hour)
+	h.wantTier("checkout", 3)
+	h.crash()
 	h.wantTier("checkout", 3)
 }
 
@@ -169,7 +178,7 @@ func TestHeadsOfLogsAreKeptAndForksAreShown(t *testing.T) {
 		h.take(d)
 	}
 	h.clock.pass(48 * time.Hour) // the pings are forgotten, what they proved is not
-	for range 2 {
+	for range 6 {
 		shown := h.Report(h.clock.Now()).Heads
 		for _, want := range append(slices.Clone(forks), head(6, 'a')) {
 			if !slices.Contains(shown, want) {

@@ -105,9 +105,8 @@ func (e *Engine) build(at moment) *snapshot {
 	}
 	for _, h := range e.set.byKey {
 		d := h.d()
-		if h.direction == model.Loosen && !h.run.started {
+		if h.direction == model.Loosen {
 			h.run = h.run.start(d.NotBefore, h.mono, at)
-			e.noteAtOnce = e.noteAtOnce || h.run.started
 		}
 		if !h.obeyed() {
 			continue

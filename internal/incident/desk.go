@@ -92,6 +92,8 @@ type Desk struct {
 	mu  sync.Mutex
 	log *audit.Writer
 
+	notDurable atomic.Pointer[string] // why the log cannot take a durable entry; nil: it can
+
 	receiptMu sync.Mutex
 	receipts  []string
 
@@ -156,6 +158,7 @@ func (d *Desk) Run(ctx context.Context) {
 // over.
 func (d *Desk) Refresh(ctx context.Context) {
 	d.seen.refresh(ctx, &d.o, d.publish)
+	d.checkLog()
 	d.publish()
 }
 

@@ -63,10 +63,28 @@ func (d *Desk) modeOf(w *model.World) model.Mode {
 	}
 }
 
-// durable is whether the last word of our log was that it can be made durable.
+// durable is whether the log can take a durable entry, as of the last refresh.
 // The intent itself is what decides; this is for the verdict that is shown.
-func (d *Desk) durable() bool {
+func (d *Desk) durable() bool { return d.notDurable.Load() == nil }
+
+// checkLog asks our log whether it can take a durable entry, and lets it chain
+// what is late. It may take as long as a disk may.
+func (d *Desk) checkLog() {
+	d.mu.Lock()
+	log := d.log
+	d.mu.Unlock()
+	if log == nil {
+		return
+	}
+	if err := log.Ready(); err != nil {
+		text := err.Error()
+		d.notDurable.Store(&text)
+		return
+	}
+	d.notDurable.Store(nil)
 	d.receiptMu.Lock()
 	defer d.receiptMu.Unlock()
-	return len(d.receipts) == 0
+	if len(log.Late()) == 0 {
+		d.receipts = nil
+	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/degradedmode/ic/internal/model"
 )
 
-// everyKey is all keys of the map, in any mode, and the printable ones besides.
+// everyKey is all keys of the map, in any mode.
 func everyKey() []string {
 	seen := map[string]bool{}
 	var out []string
@@ -24,9 +24,6 @@ func everyKey() []string {
 		for _, k := range b.keys {
 			add(k)
 		}
-	}
-	for r := '!'; r <= '~'; r++ {
-		add(string(r))
 	}
 	return out
 }
@@ -63,6 +60,23 @@ func TestNoKeyAndEnterGivesAnOrder(t *testing.T) {
 				t.Errorf("view %d, key %q and Enter: %v", view+1, key, d.calls)
 			}
 		}
+	}
+}
+
+// A key that is not on the map does nothing and says so.
+func TestKeysOffTheMapDoNothing(t *testing.T) {
+	m := newKeymap()
+	d := newDesk(few(trouble()))
+	h := sitDown(t, d, 80, 24)
+	for r := '!'; r <= '~'; r++ {
+		if _, bound := m.find(inNormal, string(r)); bound {
+			continue
+		}
+		h.press(string(r))
+		h.sees("no key here: ? lists those that work")
+	}
+	if h.m.mode != inNormal || h.m.at != 0 || d.effects() != 0 {
+		t.Errorf("mode %b, view %d, effects %d", h.m.mode, h.m.at, d.effects())
 	}
 }
 

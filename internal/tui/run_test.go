@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -94,7 +95,7 @@ func start(t *testing.T, name string, width, height int, answers bool) *terminal
 	t.Cleanup(func() {
 		_ = tt.cmd.Process.Kill()
 		_ = p.Close()
-		_ = tt.emu.Close()
+		_ = tt.emu.InputPipe().(io.Closer).Close() // ends reply; Emulator.Close would race with it
 	})
 	return tt
 }

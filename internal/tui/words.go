@@ -156,15 +156,6 @@ func scopeName(s string) string {
 	return s
 }
 
-// first words of a sentence: up to the colon or the semicolon that begins the
-// advice.
-func firstWords(s string) string {
-	if i := strings.IndexAny(s, ":;("); i > 0 {
-		return strings.TrimSpace(s[:i])
-	}
-	return s
-}
-
 // worst is the worst case of a bypass in one sentence.
 func worst(e *decisions.Exposure) string {
 	text := fmt.Sprintf("%s: %d hosts", e.WorstCase, e.Hosts)

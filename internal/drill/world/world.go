@@ -20,6 +20,7 @@ import (
 	"github.com/degradedmode/ic/internal/drill/proxy"
 	"github.com/degradedmode/ic/internal/drill/shop"
 	"github.com/degradedmode/ic/internal/drill/worldclock"
+	"github.com/degradedmode/ic/internal/hostrun"
 	"github.com/degradedmode/ic/internal/policy"
 )
 
@@ -28,8 +29,7 @@ const (
 	metricsKept  = time.Hour              // virtual time that Prometheus remembers
 	warmUp       = 15 * time.Minute       // of history before the world begins: rates and windows have something to look at
 	clockKept    = 50                     // steps between two writes of the clock: 5 s
-	envName      = "IC_DIRECTIVES"
-	maxCatchUp   = 120 // virtual seconds that one step may compute
+	maxCatchUp   = 120                    // virtual seconds that one step may compute
 	shutdownTime = 2 * time.Second
 )
 
@@ -168,7 +168,7 @@ func (w *World) startHosts(specs []shop.Spec) error {
 		return err
 	}
 	for _, n := range w.nodes {
-		if err := n.start(w.pipeline.EnvOf(n.spec.Name)[envName]); err != nil {
+		if err := n.start(w.pipeline.EnvOf(n.spec.Name)[hostrun.EnvName]); err != nil {
 			return err
 		}
 	}
@@ -276,7 +276,7 @@ func (w *World) restart(host string, env map[string]string) {
 	if !ok {
 		return
 	}
-	if err := n.restart(env[envName]); err != nil {
+	if err := n.restart(env[hostrun.EnvName]); err != nil {
 		fmt.Fprintf(w.o.Log, "%s restart of %s: %v\n", w.clock.At().Format(time.RFC3339), host, err)
 	}
 }

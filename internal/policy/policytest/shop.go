@@ -23,10 +23,15 @@ func Now() time.Time { return time.Date(2026, 11, 30, 2, 30, 0, 0, time.UTC) }
 // Expires is when every document of the test shop expires.
 func Expires() time.Time { return time.Date(2027, 11, 30, 0, 0, 0, 0, time.UTC) }
 
-// Key is the Ed25519 key that belongs to a name, the same in every run.
-func Key(name string) ssh.Signer {
+// PrivateKey is the Ed25519 key that belongs to a name, the same in every run.
+func PrivateKey(name string) ed25519.PrivateKey {
 	seed := sha256.Sum256([]byte("policytest/" + name))
-	signer, err := ssh.NewSignerFromKey(ed25519.NewKeyFromSeed(seed[:]))
+	return ed25519.NewKeyFromSeed(seed[:])
+}
+
+// Key is PrivateKey as a signer.
+func Key(name string) ssh.Signer {
+	signer, err := ssh.NewSignerFromKey(PrivateKey(name))
 	if err != nil {
 		panic(err) // an Ed25519 key is always accepted
 	}

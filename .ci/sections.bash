@@ -1,0 +1,44 @@
+# What .ci/run and .ci/nightly share: sections that print their time, go on after
+# a failure and are summed up at the end.
+
+declare -a summary=()
+failed=0
+
+# section NAME COMMAND... runs a command or function, whatever became of those before.
+section() {
+  local name=$1 start=$SECONDS verdict=ok
+  shift
+  printf '\n=== %s\n' "$name"
+  if ! "$@"; then
+    verdict=FAILED
+    failed=$((failed + 1))
+  fi
+  summary+=("$(printf '%-6s %5ds  %s' "$verdict" $((SECONDS - start)) "$name")")
+  printf '=== %s: %s after %ds\n' "$name" "$verdict" $((SECONDS - start))
+}
+
+sum_up() {
+  printf '\n=== summary, %ds in all\n' "$SECONDS"
+  printf '%s\n' "${summary[@]}"
+}
+
+# install_programs brings what the integration tests drive. Debian's packages
+# start no service in a container.
+install_programs() {
+  local missing=()
+  for program in prometheus tmux ssh-keygen git curl; do
+    command -v "$program" >/dev/null || missing+=("${program/ssh-keygen/openssh-client}")
+  done
+  if ((${#missing[@]} == 0)); then
+    echo "nothing is missing"
+    return 0
+  fi
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get -qq update && apt-get -qq install -y --no-install-recommends "${missing[@]}"
+}
+
+# packages_with PATTERN lists the packages of the module whose tests hold PATTERN.
+packages_with() {
+  go list -f '{{$p := .}}{{range .TestGoFiles}}{{$p.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$p.Dir}}/{{.}}{{"\n"}}{{end}}' ./... |
+    { xargs -r grep -l -- "$1" || true; } | xargs -r -n1 dirname | sort -u
+}
