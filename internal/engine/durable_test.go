@@ -279,15 +279,25 @@ func TestAForgedFileMintsNothing(t *testing.T) {
 
 	// A file with the right form and sums, written by somebody else.
 	for _, token := range []string{byEve, broken, noQuorum, toEnd} {
-		h.folder = forge(t, h, token)
+		h.folder = forge(t, h, token, start)
 		h.start()
 		h.wantTier("checkout", 1)
 		h.wantOpen(false)
 	}
+
+	// A genuine recovery does not begin before its time, whatever the file says.
+	later := step(1, 100, before[0])
+	later.NotBefore = start.Add(5 * time.Minute)
+	_, early := h.make(later)
+	h.folder = forge(t, h, early, start.Add(time.Hour))
+	h.start()
+	h.wantTier("checkout", 1)
+	h.clock.pass(5 * time.Minute)
+	h.wantTier("checkout", 0)
 }
 
 // forge adds a token to the newest file of a host as if the host had taken it.
-func forge(t *testing.T, h *host, token string) engine.Folder {
+func forge(t *testing.T, h *host, token string, at time.Time) engine.Folder {
 	t.Helper()
 	disk := h.folder.(*engine.Memory).Crash()
 	names, err := disk.Names()
@@ -303,7 +313,7 @@ func forge(t *testing.T, h *host, token string) engine.Folder {
 	newest := names[len(names)-1]
 	n := strings.Count(string(files[newest]), "\n")/2 + 1
 	files[newest] = append(files[newest], stateLine(fmt.Sprintf(
-		`{"n":%d,"t":"held","token":%q,"source":"etcd","at":"2026-11-30T03:00:00Z","boot":"boot-1","mono_ns":3600000000000}`, n, token))...)
+		`{"n":%d,"t":"held","token":%q,"source":"etcd","at":%q,"boot":"boot-1","mono_ns":3600000000000}`, n, token, at.Format(time.RFC3339)))...)
 	return put(t, files)
 }
 

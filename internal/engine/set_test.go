@@ -188,7 +188,7 @@ func TestHeadsOfLogsAreKeptAndForksAreShown(t *testing.T) {
 		if len(shown) > 8 {
 			t.Errorf("%d heads are shown", len(shown))
 		}
-		h.crash()
+		h.start()
 	}
 	if h.opened.Held != 0 {
 		t.Errorf("%d statements are still held", h.opened.Held)

@@ -116,9 +116,6 @@ func New(o Options) (*Desk, error) {
 	d := &Desk{o: o, changed: make(chan struct{}, 1)}
 	d.seen.carriers = make([]carrierState, len(o.Carriers))
 	d.history = newHistory(o.State, o.Second)
-	if err := d.history.read(); err != nil {
-		return nil, err
-	}
 	d.publish()
 	return d, nil
 }
@@ -164,10 +161,11 @@ func (d *Desk) Refresh(ctx context.Context) {
 
 // publish builds a snapshot from what is known now.
 func (d *Desk) publish() {
-	// A log that cannot be read is shown by the reader's own error; what was read
-	// before stays.
-	_ = d.history.read()
+	readErr := d.history.read()
 	s := d.view()
+	if readErr != nil {
+		s.Log = append(s.Log, LogLine{At: s.At, Actor: "ic", Kind: "damage", Text: readErr.Error()})
+	}
 	d.snapshot.Store(&s)
 	select {
 	case d.changed <- struct{}{}:

@@ -282,7 +282,7 @@ func notYet(dir *model.Directive, w *model.World) bool { return w.Now.Before(dir
 func (d *Desk) session(ctx context.Context, w *model.World) (*audit.Writer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.log != nil && d.history.incident == w.Incident.ID {
+	if d.log != nil && d.history.follows() == w.Incident.ID {
 		return d.log, nil
 	}
 	if d.o.Person == "" {

@@ -1,30 +1,39 @@
 package incident
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/degradedmode/ic/internal/audit"
 )
+
+// historyLimit is how long a look at the log may hold up whoever wants a
+// snapshot, in real time. A disk that hangs must not hold up a shed.
+const historyLimit = time.Second
+
+// errSlowLog means that what is shown of the log may be old.
+var errSlowLog = errors.New("the log could not be read within " + historyLimit.String() + ": what is shown of it may be old")
 
 // history follows the log of the open incident. The console's own state is a
 // fold over it: there is no other memory.
 type history struct {
 	states []string
+	turn   chan struct{} // held by the one read that is under way
 
 	mu        sync.Mutex
 	incident  string // "" when none is open
 	reader    *audit.Reader
 	state     audit.State
-	err       error
 	allClosed string // stamp of the folders when every incident in them was closed
 }
 
 func newHistory(states ...string) *history {
-	h := &history{}
+	h := &history{turn: make(chan struct{}, 1)}
 	for _, s := range states {
 		if s != "" {
 			h.states = append(h.states, s)
@@ -34,20 +43,50 @@ func newHistory(states ...string) *history {
 }
 
 // read takes in what was appended, by us or by another session, and notices
-// when an incident was opened or closed by somebody else.
+// when an incident was opened or closed by somebody else. It gives up waiting
+// after historyLimit; the read itself goes on and no second one begins.
 func (h *history) read() error {
+	limit := time.NewTimer(historyLimit)
+	defer limit.Stop()
+	select {
+	case h.turn <- struct{}{}:
+	case <-limit.C:
+		return errSlowLog
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer func() { <-h.turn }()
+		done <- h.readNow()
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-limit.C:
+		return errSlowLog
+	}
+}
+
+// readNow reads files and holds no lock meanwhile.
+func (h *history) readNow() error {
+	h.mu.Lock()
+	incident, reader, closed := h.incident, h.reader, h.allClosed
+	h.mu.Unlock()
+	if incident == "" {
+		return h.find(closed)
+	}
+	changed, err := reader.Poll()
+	var state audit.State
+	if changed {
+		state = audit.Fold(reader.Sessions())
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.incident == "" {
-		if err := h.find(); err != nil || h.incident == "" {
-			return err
-		}
+	if h.reader != reader {
+		return nil // another incident began meanwhile
 	}
-	changed, err := h.reader.Poll()
-	h.err = err
 	if changed {
-		h.state = audit.Fold(h.reader.Sessions())
-		if !h.state.ClosedAt.IsZero() {
+		h.state = state
+		if !state.ClosedAt.IsZero() {
 			h.drop()
 		}
 	}
@@ -57,28 +96,30 @@ func (h *history) read() error {
 // find looks for the incident that was opened last and is still open. While
 // every incident on disk is closed and no new folder has appeared, there is
 // nothing to read.
-func (h *history) find() error {
+func (h *history) find(allClosed string) error {
 	stamp := h.stamp()
-	if stamp != "" && stamp == h.allClosed {
+	if stamp != "" && stamp == allClosed {
 		return nil
 	}
 	all, err := audit.List(h.states...)
 	if err != nil {
 		return fmt.Errorf("look for an open incident: %w", err)
 	}
-	closed := true
-	for _, s := range all {
+	closed, latest := true, -1
+	for i, s := range all {
 		closed = closed && !s.State.ClosedAt.IsZero()
-		if !s.State.IsOpen() {
-			continue
-		}
-		if h.incident == "" || s.State.Incident.OpenedAt.After(h.state.Incident.OpenedAt) {
-			h.set(s.ID)
-			h.state = s.State
+		if s.State.IsOpen() && (latest < 0 || s.State.Incident.OpenedAt.After(all[latest].State.Incident.OpenedAt)) {
+			latest = i
 		}
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	if closed {
 		h.allClosed = stamp
+	}
+	if latest >= 0 && h.incident == "" {
+		h.set(all[latest].ID)
+		h.state = all[latest].State
 	}
 	return nil
 }
@@ -98,7 +139,7 @@ func (h *history) set(incident string) {
 	h.incident, h.reader = incident, audit.NewReader(incident, h.states...)
 }
 
-func (h *history) drop() { h.incident, h.reader, h.state, h.err = "", nil, audit.State{}, nil }
+func (h *history) drop() { h.incident, h.reader, h.state = "", nil, audit.State{} }
 
 // follow starts an incident that we have opened ourselves.
 func (h *history) follow(incident string) {
@@ -117,9 +158,16 @@ func (h *history) forget() {
 	h.drop()
 }
 
-// now is the fold and the incident it belongs to.
-func (h *history) now() (string, audit.State, error) {
+// follows is the incident that is being followed.
+func (h *history) follows() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.incident, h.state, h.err
+	return h.incident
+}
+
+// now is the fold and the incident it belongs to.
+func (h *history) now() (string, audit.State) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.incident, h.state
 }

@@ -15,7 +15,7 @@ import (
 func (d *Desk) Reconcile(ctx context.Context) error {
 	d.acts.Lock()
 	defer d.acts.Unlock()
-	incident, state, _ := d.history.now()
+	incident, state := d.history.now()
 	if incident == "" || d.o.Person == "" {
 		return nil
 	}

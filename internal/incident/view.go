@@ -20,7 +20,7 @@ const maxLines = 500
 // view builds a snapshot from what is known now.
 func (d *Desk) view() Snapshot {
 	h := d.seen.copy()
-	incident, state, logErr := d.history.now()
+	incident, state := d.history.now()
 	w := d.worldOf(&h, incident, &state)
 	b := d.o.Bundle
 	s := Snapshot{
@@ -35,9 +35,6 @@ func (d *Desk) view() Snapshot {
 	s.Carriers = d.carriersOf(&h)
 	if incident != "" {
 		s.Blockers = d.blockers(&w)
-	}
-	if logErr != nil {
-		s.Log = append(s.Log, LogLine{At: w.Now, Actor: "ic", Kind: "damage", Text: logErr.Error()})
 	}
 	d.receiptMu.Lock()
 	s.Receipts = slices.Clone(d.receipts)

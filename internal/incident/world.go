@@ -12,7 +12,7 @@ import (
 // world builds what a verdict depends on from what is known now. It asks nobody.
 func (d *Desk) world() model.World {
 	h := d.seen.copy()
-	incident, state, _ := d.history.now()
+	incident, state := d.history.now()
 	return d.worldOf(&h, incident, &state)
 }
 
