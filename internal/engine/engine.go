@@ -48,6 +48,7 @@ type Engine struct {
 
 	mu      sync.Mutex
 	bundle  *policy.Bundle
+	last    lastTiers
 	store   *store // nil: volatile
 	set     set
 	refused refusals
@@ -73,7 +74,7 @@ func Open(cfg Config, now model.Instant) (*Engine, Opened, error) {
 		return nil, Opened{}, fmt.Errorf("start host %q: %w", cfg.Host, err)
 	}
 	e := &Engine{
-		cfg: cfg, bundle: cfg.Bundle, set: newSet(),
+		cfg: cfg, bundle: cfg.Bundle, last: lastTiersOf(cfg.Bundle), set: newSet(),
 		refused: refusals{by: map[string]*refusal{}},
 		sources: map[string]*source{},
 		budgets: budgets{by: map[period]*budget{}},
@@ -167,7 +168,7 @@ func (e *Engine) SetBundle(b *policy.Bundle, now model.Instant) error {
 		return fmt.Errorf("change the policy of host %s: version %d under root %d is older than version %d under root %d",
 			e.cfg.Host, b.Ref.Version, b.Root.Version, e.bundle.Ref.Version, e.bundle.Root.Version)
 	}
-	e.bundle = b
+	e.bundle, e.last = b, lastTiersOf(b)
 	fit := e.floor.moment(now).fit()
 	for _, h := range e.set.byKey {
 		h.direction = b.Direction(h.d())

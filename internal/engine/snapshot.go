@@ -8,6 +8,7 @@ import (
 
 	"github.com/degradedmode/ic/internal/directive"
 	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/internal/policy"
 )
 
 // Never is what Advance returns when nothing will change by itself.
@@ -26,7 +27,7 @@ type snapshot struct {
 	from   time.Time     // host time: the last change before this snapshot
 	until  time.Time     // host time: the next change; zero: none
 	ends   time.Duration // boot clock: the next end of a run
-	last   func(service string) (tier int, known bool)
+	last   lastTiers
 }
 
 // grant is one live bypass.
@@ -56,10 +57,10 @@ func (s *snapshot) covers(now model.Instant) bool {
 // stripped from a file must not keep a fleet from shedding.
 func (s *snapshot) tier(service string) int {
 	tier := max(s.tiers[service], s.tiers[model.AnyScope])
-	if last, known := s.last(service); known {
-		tier = min(tier, last)
+	if last, named := s.last.of[service]; named {
+		return min(tier, last)
 	}
-	return tier
+	return min(tier, s.last.others)
 }
 
 func (s *snapshot) isOff(feature, service string) bool {
@@ -101,7 +102,7 @@ func (s *snapshot) wait(at moment) time.Duration {
 func (e *Engine) build(at moment) *snapshot {
 	s := &snapshot{
 		tiers: map[string]int{}, off: map[string][]string{}, grants: map[string][]grant{},
-		floor: e.floor, bootID: at.BootID, ends: Never, last: e.lastTier(),
+		floor: e.floor, bootID: at.BootID, ends: Never, last: e.last,
 	}
 	for _, h := range e.set.byKey {
 		d := h.d()
@@ -143,10 +144,19 @@ func (e *Engine) include(s *snapshot, h *held, at moment) {
 	}
 }
 
-// lastTier closes over the present policy.
-func (e *Engine) lastTier() func(string) (int, bool) {
-	bundle := e.bundle
-	return func(service string) (int, bool) {
-		return bundle.LastTier(service), len(bundle.Tiers) > 0
+// lastTiers are the highest tiers that services know by the present policy.
+type lastTiers struct {
+	of     map[string]int
+	others int
+}
+
+func lastTiersOf(b *policy.Bundle) lastTiers {
+	if len(b.Tiers) == 0 {
+		return lastTiers{others: math.MaxInt}
 	}
+	l := lastTiers{of: make(map[string]int, len(b.Services)), others: b.LastTier(model.AnyScope)}
+	for service := range b.Services {
+		l.of[service] = b.LastTier(service)
+	}
+	return l
 }

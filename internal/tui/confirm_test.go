@@ -234,6 +234,35 @@ func TestDeniedCannotBeGivenAndSaysWhy(t *testing.T) {
 	}
 }
 
+// When what had to be waited for has come, the dialog becomes a new question: a
+// key that was on its way to the old one does not answer it.
+func TestDialogThatBecomesPossibleAsksAnew(t *testing.T) {
+	d := newDesk(trouble())
+	waiting := true
+	d.preview = func(ask decisions.Ask) (incident.Preview, error) {
+		p := previewOf(decisions.Ask{Right: "shed", Scope: "checkout", Tier: 3})
+		if waiting {
+			p.Verdict.Outcome, p.Verdict.Reasons = model.Needs, []model.Reason{{Code: decisions.Dwell, Wait: model.Duration(time.Second)}}
+		}
+		return p, nil
+	}
+	h := sitDown(t, d, 80, 24)
+	h.press("r")
+	h.sees("cannot be given now")
+	h.real = h.real.Add(time.Minute)
+	waiting = false
+	h.refresh()
+	h.seesNot("cannot be given now")
+	h.send(keyPress("y"))
+	if d.effects() != 0 {
+		t.Fatal("a key on its way to the old question answered the new one")
+	}
+	h.press("y")
+	if d.called("execute") != 1 {
+		t.Fatal("the new question cannot be answered")
+	}
+}
+
 // What only lacks signatures is given: as a proposal, whose token is shown.
 func TestQuorumIsGivenAsProposal(t *testing.T) {
 	d := newDesk(trouble())

@@ -199,6 +199,10 @@ func TestLatePlanIsDropped(t *testing.T) {
 	}
 	first, second := h.held[0], h.held[1]
 	h.hold, h.held = false, nil
+	h.send(first)
+	if h.m.glass.plan != nil {
+		t.Errorf("git was asked, and the plan of %s came", h.m.glass.plan.Backend)
+	}
 	h.send(second)
 	h.send(first)
 	if h.m.glass.plan == nil || h.m.glass.plan.Backend != "git" {

@@ -152,12 +152,17 @@ func (b *bench) reports() []model.HostView {
 	return fleet.Pull(b.t.Context(), inv, fleet.Options{Fleet: Fleet, Now: b.w.clock.At, Timeout: patience})
 }
 
-// holders names the hosts that report a directive in force.
-func holders(views []model.HostView, id string) []string {
+// holders names the hosts of a service, or of any, that report a directive in
+// force. Hosts of other services hold it too; it does nothing on them.
+func holders(views []model.HostView, service, id string) []string {
 	return hostsWhere(views, func(r *model.Report) bool {
-		return slices.ContainsFunc(r.Live, func(l model.ReportLive) bool { return l.ID == id })
+		return (service == model.AnyScope || slices.Contains(r.Services, service)) &&
+			slices.ContainsFunc(r.Live, func(l model.ReportLive) bool { return l.ID == id })
 	})
 }
+
+// held counts them now.
+func (b *bench) held(service, id string) int { return len(holders(b.reports(), service, id)) }
 
 // hostsWhere names the hosts that answer and of whose report something is true.
 func hostsWhere(views []model.HostView, is func(*model.Report) bool) []string {

@@ -24,6 +24,7 @@ import (
 
 // One world serves all of these in turn; each leaves it without a fault.
 func TestAWorld(t *testing.T) {
+	t.Parallel()
 	b := startWorld(t, Options{State: t.TempDir()})
 	for _, step := range []struct {
 		name string
@@ -75,13 +76,15 @@ func comesUp(t *testing.T, b *bench) {
 }
 
 func answersSignals(t *testing.T, b *bench) {
-	for name, signal := range b.w.bundle.Signals {
-		if v, err := b.query(signal.Query); err != nil || v != v || v < 0 {
-			t.Errorf("%s: %v, %v", name, v, err)
-		}
+	within := map[string][2]float64{
+		templates.CheckoutP99: {0.01, 0.8}, templates.CheckoutErrors: {0, 0.5}, templates.CPU: {20, 80}, templates.PaymentRiskUp: {1, 1},
 	}
-	if v, err := b.query(b.w.bundle.Signals[templates.PaymentRiskUp].Query); v != 1 {
-		t.Errorf("with all hosts up payment-risk-up is %v, %v", v, err)
+	for name, signal := range b.w.bundle.Signals {
+		bounds, known := within[name]
+		if !known {
+			t.Errorf("the policy has a signal %s of which this test knows nothing", name)
+		}
+		b.until(name+" is as on a good day", func() bool { return b.is(signal.Query, bounds[0], bounds[1]) })
 	}
 }
 
@@ -117,10 +120,10 @@ func smallOrdersPass(t *testing.T, b *bench) {
 	caps := model.Caps{Under: right.Bypass.Under, HostCount: right.Bypass.HostCount, HostTotal: right.Bypass.HostTotal, Total: right.Bypass.Total}
 	id := b.flags(model.Directive{
 		Kind: model.Bypass, Scope: templates.Checkout, Control: templates.PaymentRisk, Caps: caps, Right: "risk-bypass-small-orders",
-		NotAfter: b.w.clock.At().Truncate(time.Second).Add(60 * time.Second),
+		NotAfter: b.w.clock.At().Truncate(time.Second).Add(30 * time.Second),
 	})
 	host := b.w.byName["checkout-03"]
-	b.until("checkout has it", func() bool { return len(holders(b.reports(), id)) == 25 })
+	b.until("checkout has it", func() bool { return b.held(templates.Checkout, id) == 25 })
 	for _, c := range []struct {
 		cents int64
 		want  bool
@@ -129,7 +132,7 @@ func smallOrdersPass(t *testing.T, b *bench) {
 			t.Errorf("an order of %d cents passes unscored: %v, want %v", c.cents, got, c.want)
 		}
 	}
-	b.until("it ends by itself on every host", func() bool { return len(holders(b.reports(), id)) == 0 })
+	b.until("it ends by itself on every host", func() bool { return b.held(model.AnyScope, id) == 0 })
 	if host.Open(templates.PaymentRisk) || host.Allow(templates.PaymentRisk, model.Money{Minor: 1, Currency: "USD"}) {
 		t.Error("after its end an order still passes")
 	}
@@ -164,24 +167,24 @@ func clockAhead(t *testing.T, b *bench) {
 
 func flagsDown(t *testing.T, b *bench) {
 	before := b.flags(shedTo(1, templates.Catalog))
-	b.until("the catalog sheds", func() bool { return len(holders(b.reports(), before)) == 15 })
+	b.until("the catalog sheds", func() bool { return b.held(templates.Catalog, before) == 15 })
 	b.fault(faults.FlagsDown, false)
 	b.until("every host says that the flag service is gone", func() bool {
 		return len(hostsWhere(b.reports(), func(r *model.Report) bool { return sourceOf(r, hostrun.FromEtcd).Error != "" })) == fleetSize
 	})
-	if got := holders(b.reports(), before); len(got) != 15 {
-		t.Errorf("with the flag service dead %d of 15 hosts keep the shed", len(got))
+	if got := b.held(templates.Catalog, before); got != 15 {
+		t.Errorf("with the flag service dead %d of 15 hosts keep the shed", got)
 	}
 	b.fault(faults.FlagsDown, true)
 	after := b.flags(shedTo(2, templates.Catalog))
-	b.until("a new order arrives", func() bool { return len(holders(b.reports(), after)) == 15 })
+	b.until("a new order arrives", func() bool { return b.held(templates.Catalog, after) == 15 })
 }
 
 // The flag service is dead while they restart: what they know at once can only
 // come from their disks.
 func autoHeal(t *testing.T, b *bench) {
 	id := b.flags(shedTo(1, model.AnyScope))
-	b.until("the fleet sheds", func() bool { return len(holders(b.reports(), id)) == fleetSize })
+	b.until("the fleet sheds", func() bool { return b.held(model.AnyScope, id) == fleetSize })
 	b.fault(faults.FlagsDown, false)
 	before := map[string]*hostrun.Runner{}
 	for _, n := range b.w.nodes {
@@ -202,8 +205,8 @@ func autoHeal(t *testing.T, b *bench) {
 			t.Errorf("%s is back at tier %d: it has forgotten the shed", n.spec.Name, n.Tier())
 		}
 	}
-	if got := holders(b.reports(), id); len(got) != fleetSize {
-		t.Errorf("after the restarts %d hosts report the shed", len(got))
+	if got := b.held(model.AnyScope, id); got != fleetSize {
+		t.Errorf("after the restarts %d hosts report the shed", got)
 	}
 	b.fault(faults.FlagsDown, true)
 }
@@ -213,11 +216,11 @@ func pipelinePush(t *testing.T, b *bench) {
 	b.fault(faults.PipelineStuck, false)
 	b.push("CHECKOUT_TIMEOUT_MS=800", hostrun.EnvName+"="+token)
 	b.until("the pipeline is stuck", func() bool { return b.w.Status().Pipeline.Phase == pipeline.Stuck })
-	if got := holders(b.reports(), id); len(got) != 0 {
-		t.Errorf("a stuck pipeline has restarted %v", got)
+	if got := b.held(model.AnyScope, id); got != 0 {
+		t.Errorf("a stuck pipeline has brought it to %d hosts", got)
 	}
 	b.fault(faults.PipelineStuck, true)
-	b.until("every host has it from its environment", func() bool { return len(holders(b.reports(), id)) == fleetSize })
+	b.until("every host has it from its environment", func() bool { return b.held(model.AnyScope, id) == fleetSize })
 	inEnv := hostsWhere(b.reports(), func(r *model.Report) bool { return slices.Contains(sourceOf(r, hostrun.FromEnv).PresentIDs, id) })
 	if len(inEnv) != fleetSize {
 		t.Errorf("%d hosts say that it stands in their environment", len(inEnv))
@@ -242,6 +245,7 @@ func unknownFault(t *testing.T, b *bench) {
 // of the flag service arrives there; what those hosts say about themselves does
 // not go through it.
 func TestThePartitionCutsHalfOfTheFleet(t *testing.T) {
+	t.Parallel()
 	b := startWorld(t, Options{State: t.TempDir()})
 	near, cut := b.half(0), b.half(1)
 	if len(near)+len(cut) != fleetSize || len(cut) != fleetSize/2 {
@@ -254,24 +258,28 @@ func TestThePartitionCutsHalfOfTheFleet(t *testing.T) {
 		views = b.reports()
 		return len(hostsWhere(views, func(r *model.Report) bool { return slices.Contains(sourceOf(r, hostrun.FromEtcd).PresentIDs, id) })) >= len(near)
 	})
-	if got := holders(views, id); !slices.Equal(got, near) {
+	if got := holders(views, model.AnyScope, id); !slices.Equal(got, near) {
 		t.Errorf("the order is on %v\nwant exactly the half that is not cut off, %v", got, near)
 	}
 	if got := hostsWhere(views, func(*model.Report) bool { return true }); len(got) != fleetSize {
 		t.Errorf("%d hosts answer for themselves", len(got))
 	}
-	b.until("the cut-off half says so", func() bool {
-		return slices.Equal(cut, hostsWhere(b.reports(), func(r *model.Report) bool { return sourceOf(r, hostrun.FromEtcd).Error != "" }))
+	// Twice the distance of two reads, in seconds of the demo's clock: nobody who
+	// reads is ever so old.
+	old := int64(2 * fullReadEvery / time.Second * time.Duration(b.w.clock.Speed()))
+	b.until("the cut-off half, and no other host, shows how old its knowledge is", func() bool {
+		return slices.Equal(cut, hostsWhere(b.reports(), func(r *model.Report) bool { return sourceOf(r, hostrun.FromEtcd).AgeS > old }))
 	})
 	b.fault(faults.FlagsPartition, true)
-	b.until("the order arrives after all", func() bool { return len(holders(b.reports(), id)) == fleetSize })
+	b.until("the order arrives after all", func() bool { return b.held(model.AnyScope, id) == fleetSize })
 }
 
 func TestAWorldStartsAgainWhereItEnded(t *testing.T) {
+	t.Parallel()
 	state := t.TempDir()
 	b := startWorld(t, Options{State: state, Speed: 600})
 	id := b.flags(shedTo(3, model.AnyScope))
-	b.until("the fleet sheds", func() bool { return len(holders(b.reports(), id)) == fleetSize })
+	b.until("the fleet sheds", func() bool { return b.held(model.AnyScope, id) == fleetSize })
 	b.until("the clock is well ahead of this machine's", func() bool { return b.w.clock.At().After(time.Now().Add(10 * time.Minute)) })
 	first, last := kept(t, state), b.w.clock.At()
 	version := b.w.bundle.Ref.Version
