@@ -87,5 +87,9 @@ func (d *Dir) Sync() error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Close implements Folder.
-func (d *Dir) Close() error { return d.lock.Close() }
+// Close implements Folder. The lock is taken off by name: a child that is being
+// forked at this moment shares the open file until it executes something, and
+// closing alone would leave the folder locked for so long.
+func (d *Dir) Close() error {
+	return errors.Join(unix.Flock(int(d.lock.Fd()), unix.LOCK_UN), d.lock.Close())
+}
