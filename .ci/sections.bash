@@ -20,6 +20,7 @@ section() {
 sum_up() {
   printf '\n=== summary, %ds in all\n' "$SECONDS"
   printf '%s\n' "${summary[@]}"
+  ((failed == 0)) || printf '%d sections FAILED\n' "$failed"
 }
 
 # install_programs brings what the integration tests drive. Debian's packages

@@ -209,28 +209,30 @@ func (a *app) confirmAndExecute(ctx context.Context, d *incident.Desk, ask decis
 	if err != nil {
 		return fail(exitUsage, "%w", err)
 	}
-	asked := false
-	if p.Verdict.Outcome == model.Permitted || p.Verdict.Outcome == model.Needs {
-		if !a.json || a.terminal() {
-			describePreview(a.err, &p)
-		}
-		if p.Verdict.Outcome == model.Permitted || onlyQuorum(&p) {
-			if asked, err = a.confirm("", p.Typed); err != nil {
-				return err
-			}
-		}
+	if p.Verdict.Outcome != model.Denied && (!a.json || a.terminal()) {
+		describePreview(a.err, &p)
+	}
+	if !possible(&p) && !a.yes {
+		// What has become possible since is not done unasked.
+		result, err := d.Refuse(ctx, p)
+		return a.finish(&result, err)
+	}
+	asked, err := a.confirm("", p.Typed)
+	if err != nil {
+		return err
 	}
 	result, err := d.Execute(ctx, incident.Act{Request: p.Request, Asked: asked})
 	return a.finish(&result, err)
 }
 
-func onlyQuorum(p *incident.Preview) bool {
+// possible: it is permitted, or lacks nothing but other people's signatures.
+func possible(p *incident.Preview) bool {
 	for _, r := range p.Verdict.Reasons {
 		if r.Code != model.CodeQuorum {
 			return false
 		}
 	}
-	return true
+	return p.Verdict.Outcome != model.Denied
 }
 
 // finish prints a result and settles the exit code: sent and not yet everywhere
@@ -259,6 +261,9 @@ func printResult(w io.Writer, r *incident.Result) {
 	}
 	for _, line := range r.Carriers {
 		fmt.Fprintf(w, "  %s\n", line)
+	}
+	if r.State == incident.Partial || r.State == incident.Unconfirmed {
+		fmt.Fprintln(w, "  not everywhere yet: ic status names the hosts; ic break carries it past the flag service")
 	}
 	if r.Receipt != "" {
 		fmt.Fprintf(w, "\nthe record is not on disk yet; keep this text:\n%s\n", r.Receipt)

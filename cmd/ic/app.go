@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -74,6 +75,11 @@ daylight. Without a command it opens the console.`,
 	return root
 }
 
+// group is a command that only has commands below it.
+func group(use, short string) *cobra.Command {
+	return &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+}
+
 func (a *app) add(root *cobra.Command, group string, commands ...*cobra.Command) {
 	for _, c := range commands {
 		c.GroupID = group
@@ -132,8 +138,25 @@ func (a *app) print(v any, text func(w io.Writer)) error {
 	return nil
 }
 
+// printLine is print for a stream of results: each is one line, in JSON too.
+func (a *app) printLine(v any, text func(w io.Writer)) error {
+	if !a.json {
+		text(a.out)
+		return nil
+	}
+	if err := json.NewEncoder(a.out).Encode(v); err != nil {
+		return fmt.Errorf("print JSON: %w", err)
+	}
+	return nil
+}
+
 func (a *app) printError(code int, err error) {
-	_ = json.NewEncoder(a.out).Encode(map[string]any{"error": err.Error(), "exit_code": code})
+	out := map[string]any{"error": err.Error(), "exit_code": code}
+	var f *failure
+	if errors.As(err, &f) && f.hint != "" {
+		out["hint"] = f.hint
+	}
+	_ = json.NewEncoder(a.out).Encode(out)
 }
 
 // note tells a person something that is not the result.
@@ -177,7 +200,7 @@ const maxAnswer = 4096
 func readLine(r io.Reader) (string, error) {
 	var line []byte
 	one := make([]byte, 1)
-	for len(line) < maxAnswer {
+	for len(line) <= maxAnswer {
 		n, err := r.Read(one)
 		if n == 1 {
 			if one[0] == '\n' {

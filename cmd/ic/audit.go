@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/fleet"
@@ -14,7 +15,7 @@ import (
 )
 
 func (a *app) auditCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "audit", Short: "Show and verify the log"}
+	cmd := group("audit", "Show and verify the log")
 	cmd.AddCommand(a.auditShowCmd(), a.auditVerifyCmd())
 	return cmd
 }
@@ -22,7 +23,7 @@ func (a *app) auditCmd() *cobra.Command {
 func (a *app) auditShowCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show [INCIDENT]",
-		Short: "The history of an incident (default: the latest), or the list of incidents with --json",
+		Short: "The history of an incident (default: the latest)",
 		Args:  cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := a.load(cmd)
@@ -35,7 +36,8 @@ func (a *app) auditShowCmd() *cobra.Command {
 			}
 			chosen := latest(all, args)
 			if chosen == nil {
-				return fail(exitFailed, "no such incident in %s", c.State).hinting("incidents are the folders below incidents/ in the state folder")
+				return fail(exitFailed, "no %s is recorded in %s", orElse(strings.Join(args, " "), "incident"), c.State).
+					hinting("incidents are the folders below incidents/ in the state folder")
 			}
 			return a.print(chosen.State, func(w io.Writer) {
 				fmt.Fprintf(w, "incident %s\n", chosen.ID)
@@ -95,7 +97,7 @@ them, so --offline proves less. Verifying needs no network and no key.`,
 			if err != nil {
 				return err
 			}
-			world, err := a.world(c)
+			stand, err := a.files(c)
 			if err != nil {
 				return err
 			}
@@ -104,7 +106,7 @@ them, so --offline proves less. Verifying needs no network and no key.`,
 				return err
 			}
 			out := verification{}
-			opts := audit.VerifyOptions{Realm: world.realm(), Fleet: c.Fleet, Trusted: func(fp string) (string, bool) {
+			opts := audit.VerifyOptions{Realm: stand.realm(), Fleet: c.Fleet, Trusted: func(fp string) (string, bool) {
 				s, ok := b.SignerOf(fp)
 				return s.Name, ok
 			}}
@@ -171,7 +173,7 @@ func (a *app) headsOfHosts(cmd *cobra.Command, c config) []model.LogHead {
 
 // problemsOf takes a joined error apart.
 func problemsOf(err error) []problem {
-	var out []problem
+	out := []problem{}
 	var walk func(error)
 	walk = func(err error) {
 		if joined, ok := err.(interface{ Unwrap() []error }); ok {
@@ -206,7 +208,11 @@ func printVerification(w io.Writer, v *verification) {
 			fmt.Fprintf(w, "       an unfinished write at the end, as a crash leaves it\n")
 		}
 	}
-	if v.OK {
+	switch {
+	case !v.OK:
+	case v.HostSaid == 0:
+		fmt.Fprintf(w, "the log is whole: %d entries; no head from a host was held against it, so a cut end or a fork would not show\n", v.Result.Entries)
+	default:
 		fmt.Fprintf(w, "the log is whole: %d entries; %d heads from hosts were held against it\n", v.Result.Entries, v.HostSaid)
 	}
 }

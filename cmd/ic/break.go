@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/degradedmode/ic/internal/incident"
@@ -75,22 +77,59 @@ func (a *app) breakUndoCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "undo [OPERATION]",
 		Short: "Remove an override; only what still equals what was written is touched",
-		Args:  cobra.MaximumNArgs(1),
+		Long: `Remove what an operation has put on hosts; OPERATION is its id, the end of its id or
+the backend. Without one all overrides are removed, the newest first, and with --json
+each result is one object.`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.withDesk(cmd, func(ctx context.Context, d *incident.Desk) error {
-				operation := ""
-				if len(args) == 1 {
-					operation = args[0]
+				d.Refresh(ctx)
+				chosen := args
+				if len(args) == 0 {
+					chosen = newestFirst(d.Snapshot().Overrides)
 				}
-				asked, err := a.confirm("remove the override", "")
+				if len(chosen) == 0 {
+					return fail(exitFailed, "there is no override to remove")
+				}
+				asked, err := a.confirm(undoQuestion(d.Snapshot().Overrides, chosen), "")
 				if err != nil {
 					return err
 				}
-				result, err := d.UndoBreak(ctx, operation, asked, a.progress())
-				return a.finish(&result, err)
+				for _, operation := range chosen {
+					result, err := d.UndoBreak(ctx, operation, asked, a.progress())
+					if err := a.finish(&result, err); err != nil {
+						return err
+					}
+				}
+				return nil
 			})
 		},
 	}
+}
+
+// newestFirst lists operations in the order in which they can be undone: a later
+// push stands on top of an earlier one.
+func newestFirst(overrides []model.Override) []string {
+	sorted := slices.SortedFunc(slices.Values(overrides), func(x, y model.Override) int { return y.Since.Compare(x.Since) })
+	out := make([]string, len(sorted))
+	for i, o := range sorted {
+		out[i] = o.Operation
+	}
+	return out
+}
+
+func undoQuestion(overrides []model.Override, chosen []string) string {
+	lines := []string{"remove from hosts:"}
+	for _, name := range chosen {
+		line := "  " + name
+		for _, o := range overrides {
+			if o.Operation == name {
+				line = fmt.Sprintf("  %s by %s since %s: %s", o.Operation, o.Backend, o.Since.UTC().Format("15:04:05Z"), o.State)
+			}
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 func (a *app) breakCheckCmd() *cobra.Command {
@@ -137,9 +176,9 @@ const maxShown = 44
 
 func printPlan(w io.Writer, p *incident.BreakPlan) {
 	fmt.Fprintf(w, "backend %s, carrier %s, operation %s\n", p.Backend, p.Carrier, p.Operation)
-	fmt.Fprintf(w, "carries %d directives: %v\n", len(p.IDs), shortIDs(p.IDs))
+	fmt.Fprintf(w, "carries %s: %s\n", counted(len(p.IDs), "directive"), strings.Join(shortIDs(p.IDs), ", "))
 	if len(p.LeftOut) > 0 {
-		fmt.Fprintf(w, "does not fit: %v\n", shortIDs(p.LeftOut))
+		fmt.Fprintf(w, "does not fit: %s\n", strings.Join(shortIDs(p.LeftOut), ", "))
 	}
 	fmt.Fprintf(w, "restarts %d of %d, last-known-good on disk: %s\n", p.Restarts, p.Targets, p.LastKnownGood)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -151,8 +190,16 @@ func printPlan(w io.Writer, p *incident.BreakPlan) {
 		fmt.Fprintf(w, "conflict: %s\n", c)
 	}
 	if p.Verdict.Outcome != model.Permitted {
-		fmt.Fprintf(w, "%s: %v\n", p.Verdict.Outcome, p.Reasons)
+		fmt.Fprintf(w, "%s: %s\n", p.Verdict.Outcome, strings.Join(p.Reasons, "; "))
 	}
+}
+
+// counted is a number and its noun.
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func clip(s string) string {

@@ -27,7 +27,7 @@ code is the verdict: 0 permitted, 6 needs something first, 3 denied.`,
 				if len(args) == 1 {
 					return a.canOne(d, args[0])
 				}
-				rows := d.Snapshot().Matrix
+				rows := append([]decisions.Row{}, d.Snapshot().Matrix...) // in JSON a list, also when it is empty
 				return a.print(rows, func(w io.Writer) { printMatrix(w, rows) })
 			})
 		},

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -84,12 +86,19 @@ func readConfig(path string, named bool) (config, error) {
 
 func parseConfig(path string, raw []byte) (config, error) {
 	var c config
-	var doc yaml.Node
-	if err := yaml.Unmarshal(raw, &doc); err != nil {
+	var doc, more yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(raw))
+	switch err := dec.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return c, nil // empty, or nothing but comments
+	case err != nil:
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
-	if len(doc.Content) == 0 {
-		return c, nil
+	switch err := dec.Decode(&more); {
+	case err == nil:
+		return c, fmt.Errorf("%s:%d:%d: a second document: a configuration is one", path, more.Line, more.Column)
+	case !errors.Is(err, io.EOF):
+		return c, fmt.Errorf("%s: %w", path, err)
 	}
 	top := doc.Content[0]
 	if top.Kind != yaml.MappingNode {
@@ -104,7 +113,7 @@ func parseConfig(path string, raw []byte) (config, error) {
 			return c, fmt.Errorf("%s:%d:%d: unknown key %q; known are %s", path, key.Line, key.Column, key.Value, knownKeys())
 		case slices.Contains(seen, key.Value):
 			return c, fmt.Errorf("%s:%d:%d: key %q stands twice", path, key.Line, key.Column, key.Value)
-		case value.Kind != yaml.ScalarNode || value.Tag != "!!str" && value.Tag != "!!int":
+		case value.Kind != yaml.ScalarNode || value.Tag == "!!null":
 			return c, fmt.Errorf("%s:%d:%d: %s wants one text", path, value.Line, value.Column, key.Value)
 		}
 		seen = append(seen, key.Value)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -68,7 +69,12 @@ func (a *app) examine(ctx context.Context, c config) []finding {
 	}
 	d, b, err := a.desk(ctx, c)
 	if err != nil {
-		say("policy", false, err.Error(), "ic policy inspect")
+		remedy := "ic policy inspect"
+		var f *failure
+		if errors.As(err, &f) && f.hint != "" {
+			remedy = f.hint
+		}
+		say("policy", false, err.Error(), remedy)
 		return out
 	}
 	defer d.Close()
@@ -92,8 +98,9 @@ func (a *app) examine(ctx context.Context, c config) []finding {
 	snap := d.Snapshot()
 	say("key", snap.Person != "", orElse(snap.Person, "no key of yours is in the trust root"), "ic keys check")
 	a.examineSources(&snap, say)
-	for name, findings := range d.CheckBackends(ctx, "") {
-		for _, f := range findings {
+	checked := d.CheckBackends(ctx, "")
+	for _, name := range sortedKeys(checked) {
+		for _, f := range checked[name] {
 			say("backend "+name+": "+f.Name, f.OK, f.Detail, "ic break check "+name)
 		}
 	}

@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
+	"time"
 
 	"github.com/degradedmode/ic/internal/incident"
 	"github.com/degradedmode/ic/internal/model"
@@ -110,13 +113,13 @@ func (a *app) readProposal(args []string) (string, error) {
 		if a.terminal() {
 			fmt.Fprintln(a.err, "paste the proposal and press Enter:")
 		}
-		return readLine(a.in)
+		return a.pasted()
 	}
 	info, err := os.Stat(args[0])
 	if err != nil {
 		return "", fail(exitUsage, "read the proposal: %w", err)
 	}
-	if info.Size() > maxAnswer+1 {
+	if info.Size() > maxAnswer+2 { // and the end of its line
 		return "", fail(exitUsage, "read the proposal %s: %d bytes, at most %d", args[0], info.Size(), maxAnswer)
 	}
 	raw, err := os.ReadFile(args[0])
@@ -126,11 +129,28 @@ func (a *app) readProposal(args []string) (string, error) {
 	return string(raw), nil
 }
 
+// pasted is the first line that is not empty: what is pasted may begin with the
+// blank line that was printed before it.
+func (a *app) pasted() (string, error) {
+	for {
+		line, err := readLine(a.in)
+		if line = strings.TrimSpace(line); line != "" && (err == nil || errors.Is(err, io.EOF)) {
+			return line, nil
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return "", fail(exitUsage, "no proposal was pasted").hinting("it is the long line that begins with ic1; or name a FILE that holds it")
+		case err != nil:
+			return "", fail(exitUsage, "read the proposal: %w", err)
+		}
+	}
+}
+
 func describeApproval(w io.Writer, p *incident.Approval) {
 	d := &p.Directive
-	fmt.Fprintf(w, "%s\n  right       %s\n  asked by    %s\n  signed by   %v\n  why         %s\n", p.Title, d.Right, p.Requester, p.Signers, d.Reason)
+	fmt.Fprintf(w, "%s\n  right       %s\n  asked by    %s\n  signed by   %s\n  why         %s\n", p.Title, d.Right, p.Requester, strings.Join(p.Signers, ", "), d.Reason)
 	if p.Left > 0 {
-		fmt.Fprintf(w, "  window      %s to %s: %s left\n", d.NotBefore.UTC().Format("15:04:05Z"), d.NotAfter.UTC().Format("15:04:05Z"), p.Left)
+		fmt.Fprintf(w, "  window      %s to %s: %s left\n", d.NotBefore.UTC().Format("15:04:05Z"), d.NotAfter.UTC().Format("15:04:05Z"), p.Left.Round(time.Second))
 	}
 	if e := p.Exposure; e != nil {
 		fmt.Fprintf(w, "  worst case  at most %s: (%d hosts + %d) x %s a day; each item under %s\n", e.WorstCase, e.Hosts, e.Replacements, e.PerHost, e.Under)

@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) keysCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "keys", Short: "Signing keys: make one, list them, check yours"}
+	cmd := group("keys", "Signing keys: make one, list them, check yours")
 	cmd.AddCommand(a.keysEnrolCmd(), a.keysListCmd(), a.keysCheckCmd())
 	return cmd
 }
@@ -118,7 +118,7 @@ func (a *app) keysCheckCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			s, err := a.world(c)
+			s, err := a.files(c)
 			if err != nil {
 				return err
 			}

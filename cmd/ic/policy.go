@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"text/tabwriter"
 
@@ -17,7 +18,7 @@ import (
 )
 
 func (a *app) policyCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "policy", Short: "Write, check, sign and inspect the policy"}
+	cmd := group("policy", "Write, check, sign and inspect the policy")
 	cmd.AddCommand(a.policyFmtCmd(), a.policyLintCmd(), a.policySignCmd(), a.policyManifestCmd(), a.policyInspectCmd())
 	return cmd
 }
@@ -29,7 +30,7 @@ func (a *app) bundle(c config, keep bool) (*policy.Bundle, error) {
 		return nil, fail(exitUsage, "no policy is configured: fleet, policy and root_sha256 are needed").
 			hinting("ic demo sets up a fleet to try; see docs/how-to for a real one")
 	}
-	world, err := a.world(c)
+	stand, err := a.files(c)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +39,7 @@ func (a *app) bundle(c config, keep bool) (*policy.Bundle, error) {
 	if err != nil {
 		return nil, fail(exitIntegrity, "%w", err)
 	}
-	opts := policy.LoadOptions{Fleet: c.Fleet, RootSHA256: c.RootSHA256, Realm: world.realm(), State: highest, Now: world.clock.Now().Wall}
+	opts := policy.LoadOptions{Fleet: c.Fleet, RootSHA256: c.RootSHA256, Realm: stand.realm(), State: highest, Now: stand.clock.Now().Wall}
 	b, now, err := policy.LoadDir(c.Policy, opts)
 	if err != nil {
 		code := exitIntegrity
@@ -47,7 +48,7 @@ func (a *app) bundle(c config, keep bool) (*policy.Bundle, error) {
 		}
 		return nil, fail(code, "policy: %w", err).hinting("ic policy inspect says what is there and what is missing")
 	}
-	if keep {
+	if keep && (highest == nil || !reflect.DeepEqual(*highest, now)) {
 		if err := policy.WriteHighest(path, now); err != nil {
 			a.note("the policy versions seen could not be remembered: %v", err)
 		}
@@ -79,7 +80,7 @@ func (a *app) policyFmtCmd() *cobra.Command {
 		Long:  "A signed file is byte-identical to what this prints. Signatures are over bytes: format before you sign.",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var changed []string
+			changed := []string{}
 			for _, path := range args {
 				src, err := os.ReadFile(path)
 				if err != nil {
@@ -140,6 +141,7 @@ func (a *app) policyLintCmd() *cobra.Command {
 				return fail(exitUsage, "%w", err)
 			}
 			findings = append(findings, policy.Lint(docs, root, policy.Names{Bundled: breakglass.BundledNames(), Now: a.real()})...)
+			findings = append([]policy.Finding{}, findings...) // in JSON a list, also when it is empty
 			for _, f := range findings {
 				if f.Severity == policy.LintError {
 					a.code = exitFailed
@@ -177,7 +179,7 @@ verified and put in its place instead.`,
 			if person == "" || c.Fleet == "" {
 				return fail(exitUsage, "say who signs, and for which fleet").hinting("--as NAME and --fleet NAME, or person and fleet in the configuration")
 			}
-			world, err := a.world(c)
+			stand, err := a.files(c)
 			if err != nil {
 				return err
 			}
@@ -186,7 +188,7 @@ verified and put in its place instead.`,
 				if err != nil {
 					return fail(exitUsage, "%w", err)
 				}
-				if err := policy.AddDetached(dir, args[0], person, armored, world.realm(), c.Fleet); err != nil {
+				if err := policy.AddDetached(dir, args[0], person, armored, stand.realm(), c.Fleet); err != nil {
 					return fail(exitDenied, "%w", err)
 				}
 			} else {
@@ -194,7 +196,7 @@ verified and put in its place instead.`,
 				if err != nil {
 					return err
 				}
-				if err := policy.SignFile(dir, args[0], person, signer, randReader, world.realm(), c.Fleet); err != nil {
+				if err := policy.SignFile(dir, args[0], person, signer, randReader, stand.realm(), c.Fleet); err != nil {
 					return fail(exitDenied, "%w", err)
 				}
 			}
@@ -247,7 +249,10 @@ func (a *app) policyInspectCmd() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			world, err := a.world(c)
+			if _, err := os.Stat(filepath.Join(dir, "roots")); err != nil {
+				return fail(exitUsage, "there is no policy in %s: %w", dir, err).hinting("--policy names the folder that has roots, the files and their signatures")
+			}
+			stand, err := a.files(c)
 			if err != nil {
 				return err
 			}
@@ -255,7 +260,7 @@ func (a *app) policyInspectCmd() *cobra.Command {
 			if err != nil {
 				return fail(exitIntegrity, "%w", err)
 			}
-			r, err := policy.Inspect(dir, policy.LoadOptions{Fleet: c.Fleet, RootSHA256: c.RootSHA256, Realm: world.realm(), State: highest, Now: world.clock.Now().Wall})
+			r, err := policy.Inspect(dir, policy.LoadOptions{Fleet: c.Fleet, RootSHA256: c.RootSHA256, Realm: stand.realm(), State: highest, Now: stand.clock.Now().Wall})
 			if err != nil {
 				return fail(exitUsage, "%w", err)
 			}

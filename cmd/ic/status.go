@@ -61,7 +61,7 @@ func (a *app) watch(ctx context.Context, d *incident.Desk, every time.Duration) 
 		s := d.Snapshot()
 		if line := watchLine(&s); line != last {
 			last = line
-			if err := a.print(s, func(w io.Writer) { fmt.Fprintf(w, "%s  %s\n", s.At.UTC().Format("15:04:05Z"), line) }); err != nil {
+			if err := a.printLine(s, func(w io.Writer) { fmt.Fprintf(w, "%s  %s\n", s.At.UTC().Format("15:04:05Z"), line) }); err != nil {
 				return err
 			}
 		}
@@ -111,8 +111,8 @@ func printStatus(w io.Writer, s *incident.Snapshot) {
 		fmt.Fprintf(t, "%s\t%s%s\t%s\t%s\n", v.Name, v.Text, mark, v.Limit, ageText(v.Reading.At, s.At))
 	}
 	t.Flush()
-	fmt.Fprintf(w, "\nhosts: %d of %d have what was issued, %d lack something, %d cannot be reached\n",
-		s.Skew.Effective, s.Skew.Hosts, s.Skew.Lacking, s.Skew.Unreachable)
+	fmt.Fprintln(w)
+	printSkew(w, s)
 	for _, c := range s.Carriers {
 		state := "connected"
 		if !c.Connected {
@@ -150,7 +150,11 @@ func printDirectives(w io.Writer, s *incident.Snapshot) {
 		fmt.Fprintln(w)
 		for _, currency := range sortedKeys(l.Used) {
 			u := l.Used[currency]
-			fmt.Fprintf(w, "          let through: %d items, %s; %d hosts unknown\n", u.Count, u.Total, u.Unknown)
+			fmt.Fprintf(w, "          let through: %s, %s", counted(int(u.Count), "item"), u.Total)
+			if u.Unknown > 0 {
+				fmt.Fprintf(w, "; what %s let through is not known", counted(u.Unknown, "host"))
+			}
+			fmt.Fprintln(w)
 		}
 	}
 	for _, l := range s.Unknown {

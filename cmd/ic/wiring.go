@@ -44,11 +44,12 @@ var randReader io.Reader = crand.Reader
 // no switch that makes one out of the other.
 type seat struct {
 	clock model.Clock
-	info  *world.Info // nil before a real fleet
+	info  *world.Info // nil before a real fleet, and of a drill that is over
+	over  bool        // a drill that is not running: its files can be read
 }
 
 func (s *seat) realm() directive.Realm {
-	if s.info == nil {
+	if s.info == nil && !s.over {
 		return directive.Production
 	}
 	return directive.Drill
@@ -62,6 +63,19 @@ func (s *seat) speed() int {
 	return s.info.Speed
 }
 
+// errOver means that a state folder belongs to a drill that is not running.
+var errOver = errors.New("the demo is not running")
+
+// files is where a command stands that reads files only: the log and the policy
+// of a drill can be looked at when it is over, by this machine's clock.
+func (a *app) files(c config) (*seat, error) {
+	s, err := a.world(c)
+	if errors.Is(err, errOver) {
+		return &seat{clock: hostclock.New(hostclock.Trust), over: true}, nil
+	}
+	return s, err
+}
+
 // world finds out where this console stands.
 func (a *app) world(c config) (*seat, error) {
 	if a.seat != nil {
@@ -73,14 +87,14 @@ func (a *app) world(c config) (*seat, error) {
 	}
 	if info == nil {
 		if drill, err := world.IsDrill(c.State); err != nil || drill {
-			return nil, fail(exitNeeds, "the demo of %s is not running", c.State).hinting("ic demo starts it again")
+			return nil, fail(exitNeeds, "%w: %s", errOver, c.State).hinting("ic demo starts it again")
 		}
 		a.seat = &seat{clock: hostclock.New(hostclock.Trust)}
 		return a.seat, nil
 	}
 	clock, err := worldclock.Fetch(context.Background(), http.DefaultClient, info.Control, a.real)
 	if err != nil {
-		return nil, fail(exitNeeds, "%w", err).hinting("ic demo starts it again")
+		return nil, fail(exitNeeds, "%w: %w", errOver, err).hinting("ic demo starts it again")
 	}
 	a.seat = &seat{clock: clock, info: info}
 	return a.seat, nil
@@ -103,11 +117,11 @@ func (a *app) withDesk(cmd *cobra.Command, do func(context.Context, *incident.De
 
 // desk wires everything a desk is made of. Nothing here waits for a service.
 func (a *app) desk(ctx context.Context, c config) (*incident.Desk, *policy.Bundle, error) {
-	b, err := a.bundle(c, true)
+	s, err := a.world(c)
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := a.world(c)
+	b, err := a.bundle(c, true)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -187,7 +201,9 @@ func (a *app) keySources(c config) keys.Sources {
 		s.AgentSocket = a.getenv("SSH_AUTH_SOCK")
 		return s
 	}
-	s.Files = []string{c.Key}
+	if c.Key != "" {
+		s.Files = []string{c.Key}
+	}
 	if a.terminal() {
 		s.Passphrase = a.passphrase
 	}

@@ -25,18 +25,15 @@ const (
 
 // UrgencyOf places a directive.
 func UrgencyOf(d *model.Directive) Urgency {
-	switch d.Kind {
-	case model.Shed, model.Off:
+	switch {
+	case d.Kind == model.End && d.Ends == model.Bypass:
+		return EndsBypass
+	case d.Kind == model.Shed, d.Kind == model.Off:
 		return Sheds
-	case model.Freeze:
+	case d.Kind == model.Freeze:
 		return Freezes
-	case model.End:
-		switch d.Ends {
-		case model.Bypass:
-			return EndsBypass
-		case model.Shed, model.Off:
-			return Recovers
-		}
+	case d.Kind == model.End && (d.Ends == model.Shed || d.Ends == model.Off):
+		return Recovers
 	}
 	return Rest
 }

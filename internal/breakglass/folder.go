@@ -10,7 +10,23 @@ import (
 const (
 	folderPrefix = "ic-backend-"
 	lockName     = "host.lock"
+
+	// maxParent is the longest parent under which a backend's socket can have its
+	// name: macOS takes 103 bytes, and 60 of them are the folders and the socket.
+	maxParent = 103 - 60
 )
+
+// parentOr is where private folders go: where we are told, else the system's
+// place, unless its name is too long for a socket.
+func parentOr(told string) string {
+	if told != "" {
+		return told
+	}
+	if dir := os.TempDir(); len(dir) <= maxParent {
+		return dir
+	}
+	return "/tmp"
+}
 
 // folder is the private folder of one backend: its socket, its TMPDIR, on some
 // platforms the program. It goes with the backend, and is locked while we live.
@@ -22,6 +38,7 @@ type folder struct {
 // makeFolder makes one under parent, after it has removed what hosts left that
 // were killed: such a folder may hold a secret.
 func makeFolder(parent string) (*folder, error) {
+	parent = parentOr(parent)
 	sweep(parent)
 	path, err := os.MkdirTemp(parent, folderPrefix)
 	if err != nil {
@@ -51,9 +68,6 @@ func (f *folder) remove() error {
 // sweep removes the folders of hosts that are dead. It is a courtesy: what it
 // cannot remove stays for the next time.
 func sweep(parent string) {
-	if parent == "" {
-		parent = os.TempDir()
-	}
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return

@@ -75,7 +75,7 @@ func (c *Client) launch(ctx context.Context, spec Spec, opts Options) error {
 	}
 	if err != nil {
 		if c.folder != nil {
-			c.folder.remove()
+			err = errors.Join(err, c.folder.remove())
 		}
 		c.folder, c.process, c.plugin = nil, nil, nil
 	}
@@ -138,9 +138,9 @@ func (c *Client) start(ctx context.Context, prog program, env []string) error {
 	if err == nil {
 		return nil
 	}
-	p.Kill(ctx)
-	c.end() // why it could not be started is the better answer
-	return c.explainStart(ctx, limited, err)
+	p.kill()
+	ended := c.end()
+	return errors.Join(c.explainStart(ctx, limited, err), ended)
 }
 
 func dispense(client *plugin.Client) (sdk.Conn, error) {
@@ -226,7 +226,7 @@ func (c *Client) Close() error {
 	case err == nil:
 		c.process.letGo()
 	default:
-		c.process.Kill(ctx)
+		c.process.kill()
 	}
 	return c.end()
 }
@@ -234,7 +234,7 @@ func (c *Client) Close() error {
 // end waits until the process is gone, not longer than it should take, and
 // removes the folder.
 func (c *Client) end() error {
-	force := time.AfterFunc(c.limits.Stop, func() { c.process.Kill(context.Background()) })
+	force := time.AfterFunc(c.limits.Stop, c.process.kill)
 	defer force.Stop()
 	gone := make(chan struct{})
 	go func() {

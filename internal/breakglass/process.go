@@ -77,24 +77,29 @@ func (p *process) Wait(context.Context) error {
 	return err
 }
 
-// Kill implements runner.Runner: the process, and whatever it has started.
+// Kill implements runner.Runner.
 func (p *process) Kill(context.Context) error {
+	p.kill()
+	return nil
+}
+
+// kill ends the process, and whatever it has started.
+func (p *process) kill() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.killed, p.graceful = true, false
 	if p.pid == 0 || p.ended {
-		return nil
+		return
 	}
 	p.killGroup()
 	time.AfterFunc(drainLimit, func() {
 		p.stdout.Close()
 		p.stderr.Close()
 	})
-	return nil
 }
 
 func (p *process) killGroup() {
-	syscall.Kill(-p.pid, syscall.SIGKILL) // the only failure is that nobody is left
+	_ = syscall.Kill(-p.pid, syscall.SIGKILL) // the only failure is that nobody is left
 }
 
 // letGo says that the process has been asked to end.

@@ -194,6 +194,19 @@ func TestOnlyHostFileWorksWithoutAProcess(t *testing.T) {
 	wantNothingLeft(t, opts.TempDir)
 }
 
+func TestAPlaceWithALongNameHasRoomForASocketAllTheSame(t *testing.T) {
+	opts, dir := selfOptions(t), t.TempDir()
+	opts.TempDir = ""
+	t.Setenv("TMPDIR", filepath.Join(dir, strings.Repeat("x", maxParent)))
+	must(t, os.Mkdir(os.Getenv("TMPDIR"), 0o700))
+	c, err := Open(t.Context(), Spec{Name: "files", Bundled: HostFile, Config: map[string]string{"dir": dir}}, opts)
+	must(t, err)
+	if c.InProcess() != nil {
+		t.Error(c.InProcess())
+	}
+	must(t, c.Close())
+}
+
 func TestABadSettingIsRefusedAndLeavesNothing(t *testing.T) {
 	opts := selfOptions(t)
 	_, err := Open(t.Context(), Spec{Name: "files", Bundled: HostFile, Config: map[string]string{"folder": "/x"}}, opts)

@@ -38,12 +38,29 @@ type wire struct {
 	NotBefore string          `json:"not_before"`
 	NotAfter  string          `json:"not_after,omitempty"`
 	Right     string          `json:"right"`
-	Policy    model.PolicyRef `json:"policy"`
-	Log       model.LogHead   `json:"log"`
+	Policy    policyRef       `json:"policy"`
+	Log       logHead         `json:"log"`
 	Reason    string          `json:"reason"`
 }
 
+// The parts of a payload. They are written out although package model has the
+// same: a field that model gains must not become a part of the frozen format.
 type (
+	policyRef struct {
+		Version int64  `json:"version"`
+		Digest  string `json:"digest"`
+	}
+	logHead struct {
+		Origin string `json:"origin"`
+		Size   int64  `json:"size"`
+		Root   string `json:"root"`
+	}
+	caps struct {
+		Under     model.Money `json:"under"`
+		HostCount int64       `json:"host_count"`
+		HostTotal model.Money `json:"host_total"`
+		Total     model.Money `json:"total"`
+	}
 	shedBody struct {
 		Tier int `json:"tier"`
 	}
@@ -51,8 +68,8 @@ type (
 		Feature string `json:"feature"`
 	}
 	bypassBody struct {
-		Control string     `json:"control"`
-		Caps    model.Caps `json:"caps"`
+		Control string `json:"control"`
+		Caps    caps   `json:"caps"`
 	}
 	dimmerBody struct {
 		TargetMS int `json:"target_ms"`
@@ -102,7 +119,7 @@ func encode(d *model.Directive) (payload, body []byte, err error) {
 	payload, err = compact(wire{
 		V: 1, ID: d.ID, Fleet: d.Fleet, Incident: d.Incident, Scope: d.Scope, Kind: d.Kind, Body: body,
 		IssuedAt: stamp(d.IssuedAt), NotBefore: stamp(d.NotBefore), NotAfter: stamp(d.NotAfter),
-		Right: d.Right, Policy: d.Policy, Log: d.Log, Reason: d.Reason,
+		Right: d.Right, Policy: policyRef(d.Policy), Log: logHead(d.Log), Reason: d.Reason,
 	})
 	if err != nil {
 		return nil, nil, err
@@ -128,7 +145,7 @@ func Parse(payload []byte) (model.Directive, error) {
 	}
 	d := model.Directive{
 		ID: w.ID, Fleet: w.Fleet, Incident: w.Incident, Scope: w.Scope, Kind: w.Kind,
-		Right: w.Right, Policy: w.Policy, Log: w.Log, Reason: w.Reason,
+		Right: w.Right, Policy: model.PolicyRef(w.Policy), Log: model.LogHead(w.Log), Reason: w.Reason,
 	}
 	var err error
 	for _, t := range []struct {
@@ -169,7 +186,7 @@ func encodeBody(d *model.Directive) ([]byte, error) {
 	case model.Off:
 		return compact(offBody{d.Feature})
 	case model.Bypass:
-		return compact(bypassBody{d.Control, d.Caps})
+		return compact(bypassBody{d.Control, caps(d.Caps)})
 	case model.Freeze, model.Ping:
 		return compact(emptyBody{})
 	case model.Dimmer:
@@ -199,7 +216,7 @@ func decodeBody(raw []byte, d *model.Directive) error {
 	case model.Bypass:
 		var b bypassBody
 		err := strict(raw, &b)
-		d.Control, d.Caps = b.Control, b.Caps
+		d.Control, d.Caps = b.Control, model.Caps(b.Caps)
 		return err
 	case model.Freeze, model.Ping:
 		return strict(raw, &emptyBody{})

@@ -335,6 +335,7 @@ func TestAFolderThatCannotBeUsedStartsWithSafeDefaultsAndSaysSo(t *testing.T) {
 		"of another host":        {map[string][]byte{"state.000007": foreign}, engine.StateForeign, 0},
 		"noise over a good one":  {map[string][]byte{"state.000006": good, "state.000007": []byte("noise")}, engine.StateRecovered, 3},
 		"another's over its own": {map[string][]byte{"state.000006": good, "state.000007": foreign}, engine.StateRecovered, 3},
+		"noise under a good one": {map[string][]byte{"state.000006": []byte("noise"), "state.000007": good}, engine.StateOK, 3},
 		"nothing":                {nil, engine.StateOK, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -347,7 +348,7 @@ func TestAFolderThatCannotBeUsedStartsWithSafeDefaultsAndSaysSo(t *testing.T) {
 					t.Error("nothing says what was wrong")
 				}
 				if ok, _ := h.allow(1); ok {
-					t.Error("something is open after a loss")
+					t.Error("an item passes after a loss")
 				}
 			}
 			// It works on, but what is left of today's budgets is forfeit.

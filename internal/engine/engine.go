@@ -226,11 +226,7 @@ func (e *Engine) StoreError() error {
 }
 
 // Bundle is the policy by which the host judges.
-func (e *Engine) Bundle() *policy.Bundle {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.bundle
-}
+func (e *Engine) Bundle() *policy.Bundle { return e.snap.Load().bundle }
 
 func newFolderID(now model.Instant, random io.Reader) (string, error) {
 	id, err := ulid.New(ulid.Timestamp(now.Wall), random)

@@ -27,6 +27,7 @@ type snapshot struct {
 	from   time.Time     // host time: the last change before this snapshot
 	until  time.Time     // host time: the next change; zero: none
 	ends   time.Duration // boot clock: the next end of a run
+	bundle *policy.Bundle
 	last   lastTiers
 }
 
@@ -102,7 +103,7 @@ func (s *snapshot) wait(at moment) time.Duration {
 func (e *Engine) build(at moment) *snapshot {
 	s := &snapshot{
 		tiers: map[string]int{}, off: map[string][]string{}, grants: map[string][]grant{},
-		floor: e.floor, bootID: at.BootID, ends: Never, last: e.last,
+		floor: e.floor, bootID: at.BootID, ends: Never, bundle: e.bundle, last: e.last,
 	}
 	for _, h := range e.set.byKey {
 		d := h.d()

@@ -57,8 +57,9 @@ type loaded struct {
 }
 
 // load reads every generation. The facts are joined, since a set that only grows
-// cannot be rolled back by an old file. It leaves foreign and unreadable files
-// in the folder under another name.
+// cannot be rolled back by an old file; but only what is wrong with the newest
+// one can have cost anything. Foreign and unreadable files stay in the folder
+// under another name.
 func (s *store) load() loaded {
 	out := loaded{condition: StateOK}
 	names, err := s.folder.Names()
@@ -67,58 +68,51 @@ func (s *store) load() loaded {
 		out.condition, out.lost = StateSafeDefaults, true
 		return out
 	}
-	own, foreign, unreadable := 0, 0, 0
+	own := 0
 	for _, name := range generations(names) {
-		s.generation = max(s.generation, generationOf(name))
-		records, state := s.read(name, &out)
-		switch state {
-		case StateOK:
+		s.generation = generationOf(name)
+		var records []record
+		records, out.condition, out.lost = s.read(name, &out)
+		switch out.condition {
+		case StateForeign:
+			s.setAside(name, foreignEnd, &out)
+		case StateSafeDefaults:
+			s.setAside(name, damagedEnd, &out)
+		default:
 			own++
 			out.records = append(out.records, records...)
-		case StateForeign:
-			foreign++
-			s.setAside(name, foreignEnd, &out)
-		default:
-			unreadable++
-			s.setAside(name, damagedEnd, &out)
 		}
 	}
-	switch {
-	case own > 0 && out.condition == StateOK && foreign+unreadable > 0:
+	if own > 0 && out.condition != StateOK {
 		out.condition = StateRecovered
-	case own == 0 && foreign > 0:
-		out.condition = StateForeign
-	case own == 0 && unreadable > 0:
-		out.condition = StateSafeDefaults
 	}
-	out.lost = out.lost || foreign+unreadable > 0
 	return out
 }
 
-// read returns the records of one file, or says why it is not used.
-func (s *store) read(name string, out *loaded) ([]record, Condition) {
+// read returns the records of one file, what became of it, and whether anything
+// is lost with it that nobody can give back.
+func (s *store) read(name string, out *loaded) ([]record, Condition, bool) {
 	data, err := s.folder.Read(name)
 	if err != nil {
 		out.note("%s cannot be read: %v", name, err)
-		return nil, StateSafeDefaults
+		return nil, StateSafeDefaults, true
 	}
 	found := scan(data)
 	if len(found.records) == 0 || found.records[0].Type != recordFolder || found.records[0].V != formatVersion {
 		out.note("%s does not say whose it is", name)
-		return nil, StateSafeDefaults
+		return nil, StateSafeDefaults, true
 	}
 	head := found.records[0]
 	if head.Fleet != s.who.fleet || head.Host != s.who.host {
 		out.note("%s belongs to another host (%q of fleet %q)", name, head.Host, head.Fleet)
-		return nil, StateForeign
+		return nil, StateForeign, true
 	}
 	s.id = head.Folder
-	if found.damaged > 0 || found.lost > 0 {
-		out.condition = StateRecovered
-		out.lost = out.lost || found.lost > 0
-		out.note("%s: %d places are damaged, %d of its records are lost", name, found.damaged, found.lost)
+	if found.damaged+found.lost == 0 {
+		return found.records[1:], StateOK, false
 	}
-	return found.records[1:], StateOK
+	out.note("%s: %d places are damaged, %d of its records are lost", name, found.damaged, found.lost)
+	return found.records[1:], StateRecovered, found.lost > 0
 }
 
 func (l *loaded) note(format string, args ...any) {

@@ -1,6 +1,7 @@
 package hostclock
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/degradedmode/ic/internal/model"
@@ -25,8 +26,16 @@ type Clock struct {
 	boot string
 }
 
-// New reads the name of the boot once: it does not change under a process.
-func New(sync Sync) *Clock { return &Clock{sync: sync, boot: bootID()} }
+// New reads the name of the boot once: it does not change under a process. A
+// boot that the kernel does not name counts as a new one at every start, so that
+// nobody takes the time since this boot for that of another.
+func New(sync Sync) *Clock {
+	boot := bootID()
+	if boot == "" {
+		boot = "unnamed-" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	}
+	return &Clock{sync: sync, boot: boot}
+}
 
 // Now implements model.Clock.
 func (c *Clock) Now() model.Instant {

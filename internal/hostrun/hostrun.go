@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,12 +31,16 @@ const (
 const (
 	DefaultFullRead = 30 * time.Second
 	DefaultFile     = time.Second
-	advanceAtLeast  = time.Second // the engine wants it every ten; state on disk is fresher this way
+	advanceAtLeast  = time.Second      // the engine wants it every ten; state on disk is fresher this way
+	policyEvery     = 10 * time.Second // looks at the policy folder for changes
 )
+
+var errNotRead = errors.New("not read yet")
 
 // Config of one host. Engine.Folder decides whether it remembers.
 type Config struct {
 	Engine engine.Config
+	Policy *Policy // loaded at the start and whenever it changes; nil: Engine.Bundle for good
 	Clock  model.Clock
 	Env    string   // value of IC_DIRECTIVES at the start of the process
 	File   string   // watched file; "" none
@@ -42,6 +48,9 @@ type Config struct {
 
 	FullReadEvery time.Duration // 0: DefaultFullRead
 	FileEvery     time.Duration // 0: DefaultFile
+	PolicyEvery   time.Duration // 0: every ten seconds
+
+	Tell func(line string) // is told what a person may have to know; nil: nobody is
 }
 
 // Runner is a host that runs.
@@ -55,39 +64,91 @@ type Runner struct {
 
 // Start opens the engine, offers the environment and begins to watch. It fails
 // only for a configuration that is wrong: a folder that is damaged, a file that
-// is not there and a flag service that is dead are states, not failures.
+// is not there and a flag service that is dead are states, not failures. The
+// folder belongs to the runner from now on, also when it does not start.
 func Start(cfg Config) (*Runner, error) {
+	r, err := start(cfg.withDefaults())
+	if err != nil && cfg.Engine.Folder != nil {
+		err = errors.Join(err, cfg.Engine.Folder.Close())
+	}
+	return r, err
+}
+
+func (cfg Config) withDefaults() Config {
 	if cfg.FullReadEvery == 0 {
 		cfg.FullReadEvery = DefaultFullRead
 	}
 	if cfg.FileEvery == 0 {
 		cfg.FileEvery = DefaultFile
 	}
-	e, opened, err := engine.Open(cfg.Engine, cfg.Clock.Now())
-	if err != nil {
-		return nil, err
+	if cfg.PolicyEvery == 0 {
+		cfg.PolicyEvery = policyEvery
+	}
+	if cfg.Tell == nil {
+		cfg.Tell = func(string) {}
+	}
+	return cfg
+}
+
+func start(cfg Config) (*Runner, error) {
+	stamp := ""
+	if cfg.Policy != nil {
+		var note string
+		var err error
+		stamp, _ = cfg.Policy.stamp() // before the load, so that a change meanwhile is seen later
+		if cfg.Engine.Bundle, note, err = cfg.Policy.Load(); err != nil {
+			return nil, fmt.Errorf("start host %s: %w", cfg.Engine.Host, err)
+		}
+		if note != "" {
+			cfg.Tell(note)
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &Runner{cfg: cfg, engine: e, opened: opened, cancel: cancel}
-	if tokens := directive.SplitCarrier(cfg.Env); len(tokens) > 0 {
-		e.Seen(FromEnv, tokens, nil, cfg.Clock.Now())
+	flags, err := cfg.flags(ctx)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("start host %s: %w", cfg.Engine.Host, err)
 	}
-	if len(cfg.Etcd) > 0 {
-		flags, err := etcd.New(ctx, etcd.Options{
-			Endpoints: cfg.Etcd, Fleet: cfg.Engine.Fleet, FullReadEvery: cfg.FullReadEvery,
-			Now: func() time.Time { return cfg.Clock.Now().Wall }, After: time.After, Rand: rand.Float64,
-		})
-		if err != nil {
-			cancel()
-			return nil, errors.Join(fmt.Errorf("start host %s: %w", cfg.Engine.Host, err), e.Close(cfg.Clock.Now()))
-		}
+	r := &Runner{cfg: cfg, cancel: cancel}
+	if r.engine, r.opened, err = engine.Open(cfg.Engine, cfg.Clock.Now()); err != nil {
+		cancel()
+		return nil, err
+	}
+	for _, note := range r.opened.Notes {
+		cfg.Tell("state folder: " + note)
+	}
+	r.watch(ctx, flags, stamp)
+	return r, nil
+}
+
+// flags makes the flag service's carrier, which connects to nothing yet.
+func (cfg Config) flags(ctx context.Context) (*etcd.Carrier, error) {
+	if len(cfg.Etcd) == 0 {
+		return nil, nil
+	}
+	return etcd.New(ctx, etcd.Options{
+		Endpoints: cfg.Etcd, Fleet: cfg.Engine.Fleet, FullReadEvery: cfg.FullReadEvery,
+		Now: func() time.Time { return cfg.Clock.Now().Wall }, After: time.After, Rand: rand.Float64,
+	})
+}
+
+// watch offers the environment and begins to watch everything else.
+func (r *Runner) watch(ctx context.Context, flags *etcd.Carrier, policyStamp string) {
+	if tokens := directive.SplitCarrier(r.cfg.Env); len(tokens) > 0 {
+		r.engine.Seen(FromEnv, tokens, nil, r.Now())
+	}
+	if flags != nil {
+		r.engine.Seen(FromEtcd, nil, errNotRead, r.Now())
 		r.wait.Go(func() { r.watchEtcd(ctx, flags) })
 	}
-	if cfg.File != "" {
+	if r.cfg.File != "" {
+		r.engine.Seen(FromFile, nil, errNotRead, r.Now())
 		r.wait.Go(func() { r.watchFile(ctx) })
 	}
+	if r.cfg.Policy != nil {
+		r.wait.Go(func() { r.watchPolicy(ctx, policyStamp) })
+	}
 	r.wait.Go(func() { r.advance(ctx) })
-	return r, nil
 }
 
 // Engine is the host's engine.
@@ -125,8 +186,8 @@ func (r *Runner) watchEtcd(ctx context.Context, flags *etcd.Carrier) {
 		case s.LastFullRead.After(full):
 			full = s.LastFullRead
 			tokens := make([]string, 0, len(held))
-			for _, token := range held {
-				tokens = append(tokens, token)
+			for _, id := range slices.Sorted(maps.Keys(held)) {
+				tokens = append(tokens, held[id])
 			}
 			r.engine.Seen(FromEtcd, tokens, nil, r.Now())
 		}
@@ -149,8 +210,10 @@ func (r *Runner) watchFile(ctx context.Context) {
 // advance lets the engine keep its folder up to date. Answers are right without
 // it.
 func (r *Runner) advance(ctx context.Context) {
+	trouble := ""
 	for {
 		next := min(max(r.engine.Advance(r.Now()), advanceLeast), advanceAtLeast)
+		trouble = r.changed(trouble, "state folder", r.engine.StoreError())
 		timer := time.NewTimer(next)
 		select {
 		case <-ctx.Done():
@@ -163,3 +226,60 @@ func (r *Runner) advance(ctx context.Context) {
 
 // advanceLeast keeps a change that is due at once from spinning.
 const advanceLeast = 10 * time.Millisecond
+
+// watchPolicy takes a new policy when there is one that verifies. Until then the
+// old one counts.
+func (r *Runner) watchPolicy(ctx context.Context, stamp string) {
+	tick := time.NewTicker(r.cfg.PolicyEvery)
+	defer tick.Stop()
+	trouble := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now, err := r.cfg.Policy.stamp()
+		if err == nil && now == stamp {
+			continue
+		}
+		if err == nil {
+			err = r.takePolicy()
+		}
+		if trouble = r.changed(trouble, "policy", err); err == nil {
+			stamp = now
+		}
+	}
+}
+
+func (r *Runner) takePolicy() error {
+	b, note, err := r.cfg.Policy.Load()
+	if err != nil {
+		return fmt.Errorf("%w; the policy of before stays in force", err)
+	}
+	if note != "" {
+		r.cfg.Tell(note)
+	}
+	if err := r.engine.SetBundle(b, r.Now()); err != nil {
+		return err
+	}
+	r.cfg.Tell(fmt.Sprintf("policy version %d is in force", b.Ref.Version))
+	return nil
+}
+
+// changed tells of a trouble when it begins, changes or ends, and not each time
+// it is met.
+func (r *Runner) changed(before, what string, err error) string {
+	now := ""
+	if err != nil {
+		now = err.Error()
+	}
+	switch {
+	case now == before:
+	case now == "":
+		r.cfg.Tell(what + ": works again")
+	default:
+		r.cfg.Tell(what + ": " + now)
+	}
+	return now
+}

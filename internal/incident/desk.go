@@ -25,7 +25,7 @@ const (
 	readLimit    = 3 * time.Second // readings, reports, carriers
 	observeLimit = 6 * time.Second // host reports after an act
 	observeEvery = 150 * time.Millisecond
-	refreshEvery = time.Second
+	refreshEvery = 2 * time.Second
 )
 
 // DefaultReportAge is how old a host's report may be and still count: hosts are

@@ -45,6 +45,19 @@ func (d *Desk) Execute(ctx context.Context, act Act) (Result, error) {
 	}
 }
 
+// Refuse writes down that a wish, as it was shown, is not possible. It never
+// acts: what has become possible since has to be shown and asked for again.
+func (d *Desk) Refuse(ctx context.Context, p Preview) (Result, error) {
+	d.acts.Lock()
+	defer d.acts.Unlock()
+	w := d.world()
+	kind := ErrDenied
+	if p.Verdict.Outcome == model.Needs {
+		kind = ErrNeeds
+	}
+	return d.refuse(ctx, &w, Act{Request: p.Request}, Result{Verdict: p.Verdict, Reasons: p.Reasons, Incident: w.Incident.ID}, kind)
+}
+
 // adopt puts a draft into the incident and the policy of the world it is judged
 // in: a confirmation may have been on screen for a while.
 func adopt(r *model.Directive, w *model.World) {
@@ -254,6 +267,9 @@ func (d *Desk) observe(ctx context.Context, log *audit.Writer, dir *model.Direct
 	}
 	result.Done, result.Total, result.State = reach.Done, reach.Total, reach.State()
 	result.Detail = fmt.Sprintf("%d of %d hosts report it", reach.Done, reach.Total)
+	if w := d.world(); result.State != Effective && notYet(dir, &w) {
+		result.State, result.Detail = Sent, fmt.Sprintf("it starts at %s; no host reports it before", dir.NotBefore.UTC().Format("15:04:05Z"))
+	}
 	if reach.Unreachable > 0 {
 		result.Detail += fmt.Sprintf("; %d cannot be reached", reach.Unreachable)
 	}

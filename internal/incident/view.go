@@ -35,6 +35,8 @@ func (d *Desk) view() Snapshot {
 	s.Carriers = d.carriersOf(&h)
 	if incident != "" {
 		s.Blockers = d.blockers(&w)
+	} else {
+		s.World.Incident = model.Incident{} // a wish is judged as if one were open; none is
 	}
 	d.receiptMu.Lock()
 	s.Receipts = slices.Clone(d.receipts)

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/degradedmode/ic/internal/sshsig"
@@ -209,7 +210,7 @@ func TestUnarmorTakesOneBlockAndNothingElse(t *testing.T) {
 	if lines(70) != good {
 		t.Fatal("the test folds lines in another way than Armor")
 	}
-	replace := func(old, new string) string { return string(bytes.Replace([]byte(good), []byte(old), []byte(new), -1)) }
+	replace := func(old, new string) string { return strings.ReplaceAll(good, old, new) }
 	for name, text := range map[string]string{
 		"nothing":                  "",
 		"text before":              "hello\n" + good,

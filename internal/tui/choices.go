@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -14,6 +15,7 @@ import (
 type candidate struct {
 	label string
 	ask   decisions.Ask
+	place int // of its scope in the list
 }
 
 // openShed offers every tier of every scope that a shed right covers.
@@ -28,15 +30,19 @@ func (m *console) openShed() tea.Cmd {
 		if r.Request.Directive.Kind != model.Shed {
 			continue
 		}
-		for _, s := range shedScopes(&m.sc) {
+		for place, s := range shedScopes(&m.sc) {
 			for t := 1; t <= s.last; t++ {
 				asks = append(asks, candidate{
 					label: fmt.Sprintf("%s to tier %d", scopeName(s.name), t),
 					ask:   decisions.Ask{Right: r.Name, Scope: s.name, Tier: t, Actor: m.sc.snap.Person},
+					place: place,
 				})
 			}
 		}
 	}
+	slices.SortStableFunc(asks, func(a, b candidate) int {
+		return cmp.Or(a.place-b.place, a.ask.Tier-b.ask.Tier)
+	})
 	return m.offer("shed", "no right to shed is active (2 lists the rights)", asks)
 }
 
@@ -123,7 +129,7 @@ func (m *console) judged(asks []candidate) []choice {
 			continue
 		}
 		note := string(p.Verdict.Outcome)
-		if len(p.Reasons) > 0 && !givable(&p.Verdict) {
+		if len(p.Reasons) > 0 {
 			note += ": " + p.Reasons[0]
 		} else if p.UserText != "" {
 			note += "; users see: " + p.UserText
@@ -133,10 +139,11 @@ func (m *console) judged(asks []candidate) []choice {
 	return all
 }
 
-// outside reports whether the right does not speak about what was asked.
+// outside reports whether the right does not speak about what was asked, or is
+// not this person's.
 func outside(v *model.Verdict) bool {
 	return slices.ContainsFunc(v.Reasons, func(r model.Reason) bool {
-		return r.Code == model.CodeOutOfScope || r.Code == model.CodeOverTier
+		return r.Code == model.CodeOutOfScope || r.Code == model.CodeOverTier || r.Code == model.CodeWrongRole
 	})
 }
 

@@ -272,11 +272,12 @@ func TestQuorumIsGivenAsProposal(t *testing.T) {
 		return p, nil
 	}
 	d.execute = func(incident.Act) (incident.Result, error) {
-		return incident.Result{State: incident.Proposed, Token: "ic1.abc.def"}, nil
+		return incident.Result{State: incident.Proposed, Token: "ic1.abc.def", Detail: "waits for finance"}, incident.ErrNeeds
 	}
 	h := sitDown(t, d, 80, 24)
 	h.press("enter").typeText("skip payment-risk").press("enter")
-	h.sees("proposed", "ic1.abc.def", "ctrl+y copies it")
+	h.sees("proposed: waits for finance", "ic1.abc.def", "ctrl+y copies it")
+	h.seesNot("needs something first")
 }
 
 func TestOutcomeOfALeftOrderIsStillTold(t *testing.T) {

@@ -206,7 +206,6 @@ func (m *console) busy() []string {
 // close leaves whatever is in front and returns to the view.
 func (m *console) close() {
 	m.dialog, m.prompt, m.chooser, m.mode = nil, nil, nil, inNormal
-	m.epoch++ // an answer on its way to what was closed finds nobody
 }
 
 // View draws a frame from values alone.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -98,12 +99,13 @@ func (m *console) drafted(d *dialog, p previewed) tea.Cmd {
 	}
 	was := len(d.blocks(&m.sc)) > 0
 	if d.stage == drafting {
+		d.title = p.preview.Title
 		switch {
 		case d.ask.Reason == "" && has(decisions.NoReason):
-			m.promptFor(d, "why? it is written into the order and the log", &d.ask.Reason)
+			m.promptFor(d, askReason, &d.ask.Reason, orderFacts(&m.sc, &p.preview))
 			return nil
 		case d.ask.Evidence == "" && has(decisions.NoEvidence):
-			m.promptFor(d, "what have you seen that shows it is well? it is logged", &d.ask.Evidence)
+			m.promptFor(d, "what have you seen that shows it is well? it is logged", &d.ask.Evidence, orderFacts(&m.sc, &p.preview))
 			return nil
 		}
 		d.open(m.opt.Real())
@@ -158,10 +160,12 @@ func givable(v *model.Verdict) bool {
 	}
 }
 
+// askReason is the question behind every order that opens something.
+const askReason = "why? it is written into the order and the log"
+
 // promptFor asks for words that the verdict wants, then for the verdict again.
 // Escape gives up a draft; it leaves a dialog that was open already as it was.
-func (m *console) promptFor(d *dialog, label string, into *string) {
-	about := []fact{{"order", d.title, strong}}
+func (m *console) promptFor(d *dialog, label string, into *string, about []fact) {
 	m.prompt = &prompt{
 		title: d.title, about: about, label: label, input: input{text: *into, most: model.MaxReason}, need: d.stage == drafting,
 		then: func(text string) tea.Cmd {
@@ -207,7 +211,7 @@ func (m *console) finished(q question, e executed) {
 	if e.result.Total > 0 {
 		text += fmt.Sprintf(", %d of %d hosts", e.result.Done, e.result.Total)
 	}
-	if e.err != nil {
+	if e.err != nil && e.result.State != incident.Proposed {
 		i, text = abnormal, e.title+": "+e.err.Error()
 	}
 	if d := m.dialog; d != nil && d.q == q {
@@ -221,10 +225,27 @@ func (m *console) finished(q question, e executed) {
 	}
 }
 
+// outcomeText is the state of a result and its detail, which may name the state
+// itself.
+func outcomeText(r *incident.Result) string {
+	detail := strings.TrimPrefix(r.Detail, string(r.State)+": ")
+	if detail == "" && r.Total > 0 {
+		detail = fmt.Sprintf("%d of %d hosts report it", r.Done, r.Total)
+	}
+	if detail == "" {
+		return string(r.State)
+	}
+	return string(r.State) + ": " + detail
+}
+
 // resultFacts are what came of an order.
 func resultFacts(e *executed) []fact {
 	r := &e.result
 	var list []fact
+	if r.State == incident.Proposed {
+		return append(list, fact{"state", outcomeText(r), normal}, fact{"token", r.Token, normal},
+			fact{"", "ctrl+y copies it: the other person presses c and pastes it", faint})
+	}
 	if e.err != nil {
 		word := "failed"
 		switch {
@@ -234,15 +255,11 @@ func resultFacts(e *executed) []fact {
 			word = "needs"
 		}
 		list = append(list, fact{word, e.err.Error(), abnormal})
-	} else {
-		text := string(r.State)
-		if r.Total > 0 {
-			text += fmt.Sprintf(": %d of %d hosts report it", r.Done, r.Total)
+		if r.Detail != "" {
+			list = append(list, fact{"detail", r.Detail, normal})
 		}
-		list = append(list, fact{"state", text, stateInk(r.State)})
-	}
-	if r.Detail != "" {
-		list = append(list, fact{"", r.Detail, normal})
+	} else {
+		list = append(list, fact{"state", outcomeText(r), stateInk(r.State)})
 	}
 	for _, text := range r.Reasons {
 		list = append(list, fact{"why", text, normal})
@@ -253,9 +270,6 @@ func resultFacts(e *executed) []fact {
 	}
 	if r.Receipt != "" {
 		list = append(list, fact{"receipt", "the record could not be written; keep this text: " + r.Receipt, critical})
-	}
-	if r.Token != "" && r.State == incident.Proposed {
-		list = append(list, fact{"token", r.Token, normal}, fact{"", "ctrl+y copies it: the other person presses c and pastes it", faint})
 	}
 	return list
 }

@@ -36,7 +36,7 @@ func (m *console) told() fact {
 	case m.sc.read && old > deskOld:
 		return fact{text: fmt.Sprintf("stale: every number here is at least %s old", m.sc.old(old)), ink: stale}
 	default:
-		return fact{text: edgeOf(m.sc.snap.Mode).line, ink: strong}
+		return fact{text: edgeOf(&m.sc).line, ink: strong}
 	}
 }
 

@@ -18,20 +18,31 @@ const (
 
 // edge is how a mode looks without colour: the mark at both ends of every line,
 // the fill of the line of views, and the word around it.
-type edge struct{ mark, fill, badge, line string }
+type edge struct{ left, right, fill, badge, line string }
 
-func edgeOf(m model.Mode) edge {
+// edgeOf is the edge of a snapshot. Break-glass in a drill keeps the mark of the
+// drill at the right: a person must see both.
+func edgeOf(sc *scene) edge {
+	e := edgeOfMode(sc.snap.Mode)
+	if sc.snap.Mode == model.BreakGlass && len(sc.snap.Faults) > 0 {
+		drill := edgeOfMode(model.Rehearsing)
+		e.right, e.badge = drill.right, e.badge+"- REHEARSAL - "
+	}
+	return e
+}
+
+func edgeOfMode(m model.Mode) edge {
 	switch m {
 	case model.Live:
-		return edge{" ", "─", " LIVE ", ""}
+		return edge{" ", " ", "─", " LIVE ", ""}
 	case model.Rehearsing:
-		return edge{":", "-", " - REHEARSAL - ", "REHEARSAL: a simulated fleet; nothing here reaches a real one"}
+		return edge{":", ":", "-", " - REHEARSAL - ", "REHEARSAL: a simulated fleet; nothing here reaches a real one"}
 	case model.BreakGlass:
-		return edge{"#", "═", " # BREAK-GLASS # ", "BREAK-GLASS: an override is on hosts or on its way; u removes it"}
+		return edge{"#", "#", "═", " # BREAK-GLASS # ", "BREAK-GLASS: an override is on hosts or on its way; u removes it"}
 	case model.ReadOnly:
-		return edge{"|", ".", " | READ-ONLY | ", "READ-ONLY: you can look, not act; no key of yours is in the trust root"}
+		return edge{"|", "|", ".", " | READ-ONLY | ", "READ-ONLY: you can look, not act; no key of yours is in the trust root"}
 	default:
-		return edge{" ", ".", " ? MODE NOT READ ? ", ""}
+		return edge{" ", " ", ".", " ? MODE NOT READ ? ", ""}
 	}
 }
 
@@ -65,7 +76,7 @@ func (m *console) frame() (content string, x, y int) {
 	if len(lines) > m.height {
 		lines = lines[:m.height]
 	}
-	e := edgeOf(m.sc.snap.Mode)
+	e := edgeOf(&m.sc)
 	var b strings.Builder
 	b.Grow(m.width * m.height * 2)
 	for i, l := range lines {
@@ -76,9 +87,9 @@ func (m *console) frame() (content string, x, y int) {
 			m.ink.paint(&b, l, m.width)
 			continue
 		}
-		m.mark(&b, e)
+		m.ink.paint(&b, say(strong, e.left), 1)
 		m.ink.paint(&b, l, m.inner())
-		m.mark(&b, e)
+		m.ink.paint(&b, say(strong, e.right), 1)
 	}
 	x, y = body.x+1, body.y+top
 	if m.mode == inFilter {
@@ -89,14 +100,6 @@ func (m *console) frame() (content string, x, y int) {
 		return b.String(), 0, -1
 	}
 	return b.String(), x, y
-}
-
-func (m *console) mark(b *strings.Builder, e edge) {
-	if e.mark == " " {
-		b.WriteByte(' ')
-		return
-	}
-	m.ink.paint(b, say(strong, e.mark), 1)
 }
 
 // body is what the mode puts between header and footer.
@@ -120,7 +123,7 @@ func (m *console) body() page {
 // header stands in every frame.
 func (m *console) header() []line {
 	w, sc := m.inner(), &m.sc
-	e := edgeOf(sc.snap.Mode)
+	e := edgeOf(sc)
 	clockText := sc.now.UTC().Format("15:04 UTC")
 	left := line{{e.badge, badge}, {"  " + orDefault(sc.snap.Fleet, "fleet not read yet"), strong}}
 	who := commander(sc)
@@ -202,6 +205,8 @@ func incidentName(sc *scene) span {
 		return span{"", faint}
 	case in.ID == "":
 		return span{"no incident", faint}
+	case in.OpenedAt.IsZero():
+		return span{"incident " + orDefault(in.Title, in.ID), normal}
 	default:
 		return span{"incident " + sc.age(in.OpenedAt) + orPrefix(": ", in.Title), normal}
 	}
@@ -266,6 +271,6 @@ func logHead(sc *scene) span {
 	case !sc.read:
 		return span{"log: not read yet", faint}
 	default:
-		return span{"log: nothing written yet", faint}
+		return span{"log: no entry this session", faint}
 	}
 }

@@ -128,6 +128,17 @@ func TestModesMarkEveryLine(t *testing.T) {
 	}
 }
 
+// Break-glass in a drill is both, in every line.
+func TestBreakGlassInADrillIsBoth(t *testing.T) {
+	h := sitDown(t, newDesk(as(drill(), model.BreakGlass)), 80, 24)
+	h.sees("BREAK-GLASS", "REHEARSAL")
+	for i, l := range strings.Split(h.screen(), "\n") {
+		if !strings.HasPrefix(l, "#") || !strings.HasSuffix(l, ":") {
+			t.Errorf("line %d is not marked: %q", i, l)
+		}
+	}
+}
+
 // Seconds appear only while something counts down.
 func TestSecondsOnlyWhileCounting(t *testing.T) {
 	h := sitDown(t, newDesk(calm()), 120, 40)

@@ -3,7 +3,9 @@ package tui
 import (
 	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/degradedmode/ic/internal/directive"
 	"github.com/degradedmode/ic/internal/incident"
 )
 
@@ -128,12 +130,11 @@ func backendRows(sc *scene) []record {
 	var rows []record
 	for i := range sc.snap.Backends {
 		b := &sc.snap.Backends[i]
-		carries := span{b.Carrier, normal}
-		if b.Carrier == "" {
-			carries = span{"not asked", faint}
-		}
-		restarts := "no"
-		if b.Restarts {
+		carries, restarts := span{b.Carrier, normal}, "no"
+		switch {
+		case b.Carrier == "":
+			carries, restarts = span{"not asked", faint}, "-"
+		case b.Restarts:
 			restarts = "yes"
 		}
 		mark, overlap := normal, span{"none", faint}
@@ -167,9 +168,9 @@ func planFacts(sc *scene, p *incident.BreakPlan) []fact {
 		{"carries", fmt.Sprintf("%s as %s: %s", count(len(p.IDs), "order"), p.Carrier, named(sc, p.IDs)), normal},
 		{"restarts", fmt.Sprintf("%d of %s", p.Restarts, count(p.Targets, "host")), restartInk(p)},
 	}
-	good := fact{"on disk", "every host has its last-known-good on disk: " + p.LastKnownGood, normal}
+	good := fact{"on disk", "last-known-good: yes, on every host", normal}
 	if p.LastKnownGood != "yes" {
-		good.ink, good.text = abnormal, "last-known-good on disk: "+orDash(p.LastKnownGood)+"; a host that restarts without it loses what it holds in memory"
+		good.ink, good.text = abnormal, "last-known-good: "+orDash(p.LastKnownGood)+"; a host that restarts without it loses what it holds in memory"
 	}
 	list = append(list, good)
 	label := "conflicts"
@@ -187,8 +188,8 @@ func planFacts(sc *scene, p *incident.BreakPlan) []fact {
 		}
 		list = append(list,
 			fact{"change", c.Target + owner, strong},
-			fact{"  before", orEmpty(c.Before), faint},
-			fact{"  after", orEmpty(c.After), normal})
+			fact{"  before", carried(c.Before), faint},
+			fact{"  after", carried(c.After), normal})
 	}
 	return append(list, fact{"plan", fmt.Sprintf("%.8s, made %s", p.Digest, sc.ago(p.At)), faint})
 }
@@ -215,11 +216,25 @@ func restartInk(p *incident.BreakPlan) ink {
 	return normal
 }
 
-func orEmpty(s string) string {
-	if s == "" {
+// maxValue is how much of a value that holds no orders is shown, in cells: enough
+// to recognise it.
+const maxValue = 160
+
+// carried is the value of a carrier for people: the orders in it by what they do,
+// not by their signatures; anything else as it is.
+func carried(value string) string {
+	if value == "" {
 		return "(empty)"
 	}
-	return s
+	var titles []string
+	for _, token := range directive.SplitCarrier(value) {
+		d, err := decoded(token)
+		if err != nil {
+			return clip(value, maxValue)
+		}
+		titles = append(titles, incident.TitleOf(&d)+" ("+incident.ShortID(d.ID)+")")
+	}
+	return fmt.Sprintf("%s, %d bytes: %s", count(len(titles), "order"), len(value), strings.Join(titles, "; "))
 }
 
 // pushLines tell what the pipeline says and what hosts report, apart: only the
@@ -241,7 +256,7 @@ func (v *glass) pushLines(sc *scene) []line {
 		}
 		list = append(list, fact{"hosts say", fmt.Sprintf("%d of %d hold it: %s", l.Done, l.Total, what(l)), mark})
 	}
-	return append(append([]line{rule(p.verb+" by "+p.backend, v.width)}, facts(list, v.width)...), nil)
+	return append([]line{rule(p.verb+" by "+p.backend, v.width)}, facts(list, v.width)...)
 }
 
 func pipelineFact(p *pushing) fact {
@@ -249,7 +264,7 @@ func pipelineFact(p *pushing) fact {
 	case p.err != "":
 		return fact{"failed", p.err, abnormal}
 	case p.done:
-		return fact{"result", fmt.Sprintf("%s, %d of %d hosts report it. %s", p.result.State, p.result.Done, p.result.Total, p.result.Detail), stateInk(p.result.State)}
+		return fact{"result", outcomeText(&p.result), stateInk(p.result.State)}
 	case p.progress == nil:
 		return fact{"it says", "started", normal}
 	default:

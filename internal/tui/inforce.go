@@ -27,7 +27,8 @@ func (v *overview) inForce(sc *scene) []line {
 			left = length(d, sc.seconds) + " left"
 		}
 		rows = append(rows, record{mark: abnormal, cells: []span{
-			{incident.TitleOf(&p.Directive), normal}, {"waits for " + p.Needs + " (c)", abnormal}, {left, normal}}})
+			{incident.TitleOf(&p.Directive), normal}, {"proposed", abnormal}, {left, normal}},
+			below: []line{say(faint, spaces(margin+2)+"waits for "+p.Needs+"; c co-signs")}})
 	}
 	if len(rows) == 0 {
 		if !sc.read {

@@ -182,7 +182,7 @@ func (m *console) writeReason(d *dialog) tea.Cmd {
 		m.tell(faint, "this one takes no reason")
 		return nil
 	}
-	m.promptFor(d, "why? it is written into the order and the log", &d.ask.Reason)
+	m.promptFor(d, askReason, &d.ask.Reason, d.facts(&m.sc))
 	return nil
 }
 

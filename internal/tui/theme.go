@@ -115,7 +115,8 @@ func (t *theme) paint(b *strings.Builder, l line, width int) {
 			text += spaces(left)
 			left = 0
 		}
-		if text == "" {
+		if s.ink != selected && s.ink != badge && strings.Trim(text, " ") == "" {
+			b.WriteString(text) // blanks need no ink, and ink is bytes on the line
 			continue
 		}
 		b.WriteString(t.before[s.ink])

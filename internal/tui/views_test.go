@@ -180,7 +180,7 @@ func TestBreakGlass(t *testing.T) {
 	if d.called("push") != 1 || !told {
 		t.Fatalf("no push:\n%s", h.screen())
 	}
-	h.sees("partial, 12 of 60 hosts report it", "48 hosts have not told yet")
+	h.sees("partial: 48 hosts have not told yet")
 	h.press("u").typeText("undo git").press("enter")
 	if d.called("undo") != 1 {
 		t.Fatalf("no undo:\n%s", h.screen())
@@ -207,6 +207,39 @@ func TestLatePlanIsDropped(t *testing.T) {
 	h.send(first)
 	if h.m.glass.plan == nil || h.m.glass.plan.Backend != "git" {
 		t.Errorf("plan of %+v", h.m.glass.plan)
+	}
+}
+
+// The verdicts of one chooser never fill another one.
+func TestLateChoicesAreDropped(t *testing.T) {
+	h := sitDown(t, newDesk(trouble()), 100, 30)
+	h.hold = true
+	h.press("s", "esc", "i")
+	h.deliver()
+	h.sees("incident and command", "relinquish command")
+	h.seesNot("to tier 3")
+}
+
+// What an older push still says is not said of the newer one.
+func TestLateProgressIsDropped(t *testing.T) {
+	h := sitDown(t, newDesk(trouble()), 100, 40)
+	var old func(incident.Progress)
+	h.desk.push = func(progress func(incident.Progress)) (incident.Result, error) {
+		if old == nil {
+			old = progress
+			return incident.Result{State: incident.Blocked}, nil
+		}
+		old(incident.Progress{Phase: "from the first push"})
+		h.seesNot("from the first push")
+		progress(incident.Progress{Phase: "from the second push"})
+		h.sees("from the second push")
+		return incident.Result{State: incident.Effective}, nil
+	}
+	for range 2 {
+		h.press("3", "enter", "enter").typeText("push host-file").press("enter")
+	}
+	if h.desk.called("push") != 2 {
+		t.Fatalf("%d pushes:\n%s", h.desk.called("push"), h.screen())
 	}
 }
 

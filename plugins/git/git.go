@@ -87,8 +87,13 @@ func (b *Backend) now(ctx context.Context) (head, error) {
 // Check implements sdk.Backend. It pushes nothing: a dry run goes as far as the
 // other side's answer who we are.
 func (b *Backend) Check(ctx context.Context) ([]sdk.Finding, error) {
+	if err := b.ready(ctx); err != nil {
+		return []sdk.Finding{finding("program", err, "")}, ctx.Err()
+	}
+	version, err := b.git.version(ctx)
+	out := []sdk.Finding{finding("program", err, version)}
 	h, err := b.now(ctx)
-	out := []sdk.Finding{finding("reach", err, fmt.Sprintf("branch %s of %s can be read", b.settings.branch, b.settings.repo))}
+	out = append(out, finding("reach", err, fmt.Sprintf("branch %s of %s can be read", b.settings.branch, b.settings.repo)))
 	if err != nil {
 		return out, ctx.Err()
 	}

@@ -294,9 +294,35 @@ func TestWhatCannotBeReachedOrReadIsSaid(t *testing.T) {
 			}
 			findings, err := s.Check(t.Context())
 			must(t, err)
-			if findings[0].OK || !strings.Contains(findings[0].Detail, c.words) {
+			if last := findings[len(findings)-1]; !findings[0].OK || last.Name != "reach" || last.OK || !strings.Contains(last.Detail, c.words) {
 				t.Errorf("Check says %+v", findings)
 			}
 		})
+	}
+}
+
+func TestAGitThatIsTooOldIsSaid(t *testing.T) {
+	for text, fine := range map[string]bool{
+		"git version 2.39.5":                true,
+		"git version 2.32.0":                true,
+		"git version 3.0.1 (Apple Git-155)": true,
+		"git version 2.31.9":                false,
+		"git version 1.99.9":                false,
+		"git from somewhere":                false,
+	} {
+		if err := newEnough(text); (err == nil) != fine {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+func TestAMissingGitIsSaid(t *testing.T) {
+	r := worlds.NewRepository(t)
+	s := configured(t, r.Config(), nil)
+	t.Setenv("PATH", t.TempDir())
+	findings, err := s.Check(t.Context())
+	must(t, err)
+	if findings[0].OK || !strings.Contains(findings[0].Detail, "git program is not installed") {
+		t.Errorf("Check says %+v", findings)
 	}
 }

@@ -95,6 +95,31 @@ func (s *settings) access() string {
 	return out
 }
 
+// oldest is the first git that reads its configuration from where we say: an
+// older one would send no token, and read the user's settings.
+var oldest = [2]int{2, 32}
+
+// version is what git calls itself. It fails for one that is too old.
+func (p *program) version(ctx context.Context) (string, error) {
+	out, err := p.run(ctx, nil, "version")
+	if err != nil {
+		return "", err
+	}
+	text := strings.TrimSpace(string(out))
+	return text, newEnough(text)
+}
+
+func newEnough(text string) error {
+	var major, minor int
+	if _, err := fmt.Sscanf(text, "git version %d.%d", &major, &minor); err != nil {
+		return sdk.Refuse(sdk.CodeFailed, "git calls itself %q, which says no version", text)
+	}
+	if major < oldest[0] || major == oldest[0] && minor < oldest[1] {
+		return sdk.Refuse(sdk.CodeFailed, "%s is too old: at least %d.%d is needed", text, oldest[0], oldest[1])
+	}
+	return nil
+}
+
 func (p *program) exec(ctx context.Context, input []byte, global string, args []string) ([]byte, error) {
 	path, err := exec.LookPath("git")
 	if err != nil {

@@ -63,7 +63,7 @@ func PlanDigest(p *Plan) string {
 type digester struct{ hash hash.Hash }
 
 func (d digester) text(s string) {
-	io.WriteString(d.hash, strconv.Itoa(len(s))+":"+s+",") // a hash takes every write
+	_, _ = io.WriteString(d.hash, strconv.Itoa(len(s))+":"+s+",") // a hash takes every write
 }
 
 func (d digester) number(n int) { d.text(strconv.Itoa(n)) }

@@ -66,7 +66,7 @@ func Serve(backend Backend) {
 
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
-	session.Stop(ctx) // the process ends now, whatever it answers
+	_ = session.Stop(ctx) // the process ends now, whatever it answers
 	runtime.KeepAlive(stdout)
 	runtime.KeepAlive(stderr)
 }
@@ -80,7 +80,7 @@ func exitWithParent(parent int, tick <-chan time.Time) {
 			continue
 		}
 		if syscall.Getpgrp() == os.Getpid() { // the host gave us a group of our own
-			syscall.Kill(0, syscall.SIGKILL)
+			_ = syscall.Kill(0, syscall.SIGKILL)
 		}
 		os.Exit(1)
 	}

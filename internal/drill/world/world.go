@@ -284,14 +284,11 @@ func (w *World) restart(host string, env map[string]string) {
 // stop asks the loop to end.
 func (w *World) stop() { w.once.Do(func() { close(w.ended) }) }
 
-// close ends everything and takes the announcement back.
+// close ends everything and takes the announcement back, last: who waits for that
+// may start another world on the same folder, or remove it.
 func (w *World) close() error {
 	w.stop()
-	err := os.Remove(filepath.Join(w.o.State, InfoFile))
-	if errors.Is(err, os.ErrNotExist) {
-		err = nil
-	}
-	err = errors.Join(err, w.keepClock())
+	err := w.keepClock()
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
 	for _, s := range w.servers {
@@ -312,5 +309,17 @@ func (w *World) close() error {
 	if w.etcd != nil {
 		w.etcd.Kill()
 	}
-	return err
+	return errors.Join(err, w.withdraw())
+}
+
+// withdraw takes our announcement back. A world that never came up has none, and
+// must not touch that of one that runs.
+func (w *World) withdraw() error {
+	if w.info.V == 0 {
+		return nil
+	}
+	if err := os.Remove(filepath.Join(w.o.State, InfoFile)); !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
 }
