@@ -207,7 +207,7 @@ func (a *app) rightFor(d *incident.Desk, fits func(incident.NamedRight) bool, wh
 func (a *app) confirmAndExecute(ctx context.Context, d *incident.Desk, ask decisions.Ask) error {
 	p, err := d.Preview(ask)
 	if err != nil {
-		return fail(exitUsage, "%w", err)
+		return undrafted(d, err)
 	}
 	if p.Verdict.Outcome != model.Denied && (!a.json || a.terminal()) {
 		describePreview(a.err, &p)

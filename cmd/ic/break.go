@@ -46,7 +46,7 @@ is taken. Success is what hosts report, never what the pipeline says.`,
 		},
 	}
 	cmd.Flags().BoolVar(&plan, "plan", false, "show the plan and stop")
-	cmd.AddCommand(a.breakUndoCmd(), a.breakCheckCmd())
+	cmd.AddCommand(a.breakUndoCmd(), a.breakCheckCmd(), a.breakValueCmd())
 	return cmd
 }
 
@@ -130,6 +130,34 @@ func undoQuestion(overrides []model.Override, chosen []string) string {
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")
+}
+
+func (a *app) breakValueCmd() *cobra.Command {
+	limit := 0
+	cmd := &cobra.Command{
+		Use:   "value",
+		Short: "Print what a host would have to hold, to be put there by hand",
+		Long: `Print the tokens of everything in force, in order of importance, as the value of
+IC_DIRECTIVES or of a watched file: for the night on which no pipeline is left. It holds
+no secret. Hosts judge it as if any carrier had brought it; ic does not know that you
+did, and counts their reports as always.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withDesk(cmd, func(ctx context.Context, d *incident.Desk) error {
+				d.Refresh(ctx)
+				value, leftOut := d.CarrierValue(limit)
+				if value == "" {
+					return fail(exitNeeds, "nothing is in force that a carrier could hold")
+				}
+				if len(leftOut) > 0 {
+					a.note("does not fit: %v", shortIDs(leftOut))
+				}
+				return a.print(map[string]any{"value": value, "left_out": leftOut}, func(w io.Writer) { fmt.Fprintln(w, value) })
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 0, "bytes that fit (default: as much as hosts read)")
+	return cmd
 }
 
 func (a *app) breakCheckCmd() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 	"github.com/degradedmode/ic/internal/decisions"
 	"github.com/degradedmode/ic/internal/incident"
 	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/internal/policy"
 	"github.com/spf13/cobra"
 )
 
@@ -28,7 +29,10 @@ code is the verdict: 0 permitted, 6 needs something first, 3 denied.`,
 					return a.canOne(d, args[0])
 				}
 				rows := append([]decisions.Row{}, d.Snapshot().Matrix...) // in JSON a list, also when it is empty
-				return a.print(rows, func(w io.Writer) { printMatrix(w, rows) })
+				return a.print(rows, func(w io.Writer) {
+					printMatrix(w, rows)
+					printInactive(w, d.Snapshot().Domains)
+				})
 			})
 		},
 	}
@@ -37,7 +41,7 @@ code is the verdict: 0 permitted, 6 needs something first, 3 denied.`,
 func (a *app) canOne(d *incident.Desk, right string) error {
 	p, err := d.Preview(decisions.Ask{Right: right, Tier: decisions.NextTier, Reason: "-"})
 	if err != nil {
-		return fail(exitUsage, "%w", err)
+		return undrafted(d, err)
 	}
 	switch p.Verdict.Outcome {
 	case model.Needs:
@@ -49,6 +53,26 @@ func (a *app) canOne(d *incident.Desk, right string) error {
 		fmt.Fprintf(w, "%s: ", p.Verdict.Outcome)
 		describePreview(w, &p)
 	})
+}
+
+// undrafted explains why a wish could not even be put into words. A right that is
+// missing because its domain is inactive is denied, not misspelt.
+func undrafted(d *incident.Desk, err error) error {
+	for _, domain := range d.Snapshot().Domains {
+		if !domain.Active {
+			return fail(exitDenied, "%w; %s is inactive: %s", err, domain.Domain, domain.Why).hinting("ic policy inspect says who signed what")
+		}
+	}
+	return fail(exitUsage, "%w", err)
+}
+
+// printInactive names the domains of the policy of which nothing may be used.
+func printInactive(w io.Writer, domains []policy.DomainState) {
+	for _, domain := range domains {
+		if !domain.Active {
+			fmt.Fprintf(w, "policy: %s is inactive: %s\n", domain.Domain, domain.Why)
+		}
+	}
 }
 
 func printMatrix(w io.Writer, rows []decisions.Row) {

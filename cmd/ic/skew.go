@@ -19,6 +19,10 @@ const maxHosts = 12
 // printSkew counts the hosts that have what was issued and names those that have
 // not: what each lacks, how old its word is, and which of its sources is oldest.
 func printSkew(w io.Writer, s *incident.Snapshot) {
+	if s.Skew.Hosts == 0 {
+		fmt.Fprintln(w, "hosts: the inventory has none")
+		return
+	}
 	counts := []string{fmt.Sprintf("%d of %d have what was issued", s.Skew.Effective, s.Skew.Hosts)}
 	for _, c := range []struct {
 		n    int

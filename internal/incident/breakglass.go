@@ -96,7 +96,9 @@ func (d *Desk) start(ctx context.Context, name string) (Backend, OpenBackend, er
 // carried is everything that a host has to know: what is in force, and every
 // ending, which costs little and repairs a host that has missed one. The most
 // important comes first.
-func (d *Desk) carried(w *model.World) []sdk.Token {
+func (d *Desk) carried(w *model.World) []sdk.Token { return breakglass.InOrder(d.ranked(w)) }
+
+func (d *Desk) ranked(w *model.World) []breakglass.Ranked {
 	var ranked []breakglass.Ranked
 	for i := range w.Issued {
 		is := &w.Issued[i]
@@ -106,7 +108,15 @@ func (d *Desk) carried(w *model.World) []sdk.Token {
 		}
 		ranked = append(ranked, breakglass.Ranked{Directive: is.Directive, Token: is.Token})
 	}
-	return breakglass.InOrder(ranked)
+	return ranked
+}
+
+// CarrierValue is what a person would put on a host by hand when no pipeline is
+// left: the same tokens in the same order, and the ids of what did not fit into
+// limit bytes (0: as much as hosts read). It holds no secret and changes nothing.
+func (d *Desk) CarrierValue(limit int) (value string, leftOut []string) {
+	w := d.world()
+	return breakglass.CarrierValue(d.ranked(&w), limit)
 }
 
 // targetsOf lists the hosts that run one of the services a backend reaches.
