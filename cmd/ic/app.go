@@ -27,7 +27,6 @@ type app struct {
 	json       bool
 	yes        bool
 	configFile string
-	state      string
 	flags      map[string]*string
 
 	seat  *seat // where this console stands, once it is known

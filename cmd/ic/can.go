@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -14,7 +15,8 @@ import (
 )
 
 func (a *app) canCmd() *cobra.Command {
-	return &cobra.Command{
+	var f askFlags
+	cmd := &cobra.Command{
 		Use:   "can [RIGHT]",
 		Short: "The matrix now: permitted, needs, denied, and why",
 		Long: `Show every right that is in force with a verdict as of now, or one right with
@@ -26,7 +28,11 @@ code is the verdict: 0 permitted, 6 needs something first, 3 denied.`,
 			return a.withDesk(cmd, func(ctx context.Context, d *incident.Desk) error {
 				d.Refresh(ctx)
 				if len(args) == 1 {
-					return a.canOne(d, args[0])
+					ask, err := f.ask(args[0])
+					if err != nil {
+						return err
+					}
+					return a.canOne(d, ask)
 				}
 				rows := append([]decisions.Row{}, d.Snapshot().Matrix...) // in JSON a list, also when it is empty
 				return a.print(rows, func(w io.Writer) {
@@ -36,10 +42,22 @@ code is the verdict: 0 permitted, 6 needs something first, 3 denied.`,
 			})
 		},
 	}
+	cmd.Flags().StringVar(&f.scope, "scope", "", "judge it for a service, or * for all (default: the widest the right covers)")
+	cmd.Flags().IntVar(&f.tier, "tier", decisions.NextTier, "judge it for a tier (default: the next one)")
+	cmd.Flags().StringVar(&f.feature, "feature", "", "judge it for a feature")
+	return cmd
 }
 
-func (a *app) canOne(d *incident.Desk, right string) error {
-	p, err := d.Preview(decisions.Ask{Right: right, Tier: decisions.NextTier, Reason: "-"})
+// canOne judges a wish that nobody has: with a reason, and with a feature if the
+// right is for any.
+func (a *app) canOne(d *incident.Desk, ask decisions.Ask) error {
+	ask.Reason = orElse(ask.Reason, "-")
+	for _, row := range d.Snapshot().Matrix {
+		if row.Name == ask.Right && ask.Feature == "" {
+			ask.Feature = row.Request.Directive.Feature
+		}
+	}
+	p, err := d.Preview(ask)
 	if err != nil {
 		return undrafted(d, err)
 	}
@@ -50,6 +68,13 @@ func (a *app) canOne(d *incident.Desk, right string) error {
 		a.code = exitDenied
 	}
 	return a.print(p, func(w io.Writer) {
+		if p.Verdict.Outcome == model.Denied {
+			fmt.Fprintf(w, "denied: %s\n", ask.Right)
+			for _, r := range p.Reasons {
+				fmt.Fprintf(w, "  because     %s\n", r)
+			}
+			return
+		}
 		fmt.Fprintf(w, "%s: ", p.Verdict.Outcome)
 		describePreview(w, &p)
 	})
@@ -58,6 +83,9 @@ func (a *app) canOne(d *incident.Desk, right string) error {
 // undrafted explains why a wish could not even be put into words. A right that is
 // missing because its domain is inactive is denied, not misspelt.
 func undrafted(d *incident.Desk, err error) error {
+	if !errors.Is(err, decisions.ErrNoRight) {
+		return fail(exitUsage, "%w", err)
+	}
 	for _, domain := range d.Snapshot().Domains {
 		if !domain.Active {
 			return fail(exitDenied, "%w; %s is inactive: %s", err, domain.Domain, domain.Why).hinting("ic policy inspect says who signed what")

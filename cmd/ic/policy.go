@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -179,6 +180,9 @@ verified and put in its place instead.`,
 			if person == "" || c.Fleet == "" {
 				return fail(exitUsage, "say who signs, and for which fleet").hinting("--as NAME and --fleet NAME, or person and fleet in the configuration")
 			}
+			if _, err := os.Stat(filepath.Join(dir, args[0])); err != nil || !filepath.IsLocal(args[0]) {
+				return fail(exitUsage, "there is no file %s in %s", args[0], dir).hinting("FILE is its name in the policy folder, such as payments.yaml or roots/1.yaml")
+			}
 			stand, err := a.files(c)
 			if err != nil {
 				return err
@@ -243,6 +247,7 @@ func (a *app) policyInspectCmd() *cobra.Command {
 	return &cobra.Command{
 		Use:   "inspect",
 		Short: "Who signed what, what is inactive and why, days left",
+		Long:  "Show who signed what. The exit code is 5 when the policy, or one of its files, may not be obeyed.",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, c, err := a.policyDir(cmd)
@@ -264,7 +269,7 @@ func (a *app) policyInspectCmd() *cobra.Command {
 			if err != nil {
 				return fail(exitUsage, "%w", err)
 			}
-			if r.Error != "" {
+			if r.Error != "" || slices.ContainsFunc(r.Domains, func(f policy.FileReport) bool { return !f.Active }) {
 				a.code = exitIntegrity
 			}
 			return a.print(r, func(w io.Writer) { printInspect(w, &r) })
@@ -291,11 +296,10 @@ func printInspect(w io.Writer, r *policy.Report) {
 	t.Flush()
 	for _, f := range r.Domains {
 		if !f.Active {
-			fmt.Fprintf(w, "\n%s: %s", f.File, f.Why)
+			fmt.Fprintf(w, "%s: %s\n", f.File, f.Why)
 		}
 	}
 	for _, note := range r.Notes {
-		fmt.Fprintf(w, "\nnote: %s", note)
+		fmt.Fprintf(w, "note: %s\n", note)
 	}
-	fmt.Fprintln(w)
 }

@@ -252,6 +252,9 @@ func isJSON(ts *testscript.TestScript, neg bool, args []string) {
 		if err != nil {
 			ts.Fatalf("this is no JSON: %v\n%s", err, text)
 		}
+		if key := untagged(v); key != "" {
+			ts.Fatalf("the key %q is a name of Go, not of the format", key)
+		}
 		values++
 	}
 	switch {
@@ -260,6 +263,28 @@ func isJSON(ts *testscript.TestScript, neg bool, args []string) {
 	case lines && (values == 0 || values != strings.Count(text, "\n")):
 		ts.Fatalf("%d JSON values in %d lines:\n%s", values, strings.Count(text, "\n"), text)
 	}
+}
+
+// untagged finds a key of JSON that looks like the name of a Go field.
+func untagged(v any) string {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			if key := untagged(e); key != "" {
+				return key
+			}
+		}
+	case map[string]any:
+		for key, e := range v {
+			if len(key) > 1 && key[0] >= 'A' && key[0] <= 'Z' && key != strings.ToUpper(key) {
+				return key
+			}
+			if key := untagged(e); key != "" {
+				return key
+			}
+		}
+	}
+	return ""
 }
 
 // found is what the only group of a pattern finds in the last output.

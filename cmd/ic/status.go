@@ -104,11 +104,14 @@ func printStatus(w io.Writer, s *incident.Snapshot) {
 	}
 	fmt.Fprintln(t, "\nSIGNAL\tVALUE\tLIMIT\tAGE")
 	for _, v := range s.Signals {
-		mark := ""
+		mark, why := "", ""
 		if v.Abnormal {
 			mark = " !"
 		}
-		fmt.Fprintf(t, "%s\t%s%s\t%s\t%s\n", v.Name, v.Text, mark, v.Limit, ageText(v.Reading.At, s.At))
+		if v.Reading.State != model.ReadingValue {
+			why = "  " + v.Reading.Detail
+		}
+		fmt.Fprintf(t, "%s\t%s%s\t%s\t%s%s\n", v.Name, v.Text, mark, v.Limit, ageText(v.Reading.At, s.At), why)
 	}
 	t.Flush()
 	fmt.Fprintln(w)
@@ -120,6 +123,7 @@ func printStatus(w io.Writer, s *incident.Snapshot) {
 		}
 		fmt.Fprintf(w, "flag service %s: %s\n", c.Name, state)
 	}
+	printInactive(w, s.Domains)
 	printDirectives(w, s)
 }
 

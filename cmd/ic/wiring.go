@@ -139,10 +139,8 @@ func (a *app) desk(ctx context.Context, c config) (*incident.Desk, *policy.Bundl
 		pull := fleet.Options{Fleet: c.Fleet, Now: func() time.Time { return s.clock.Now().Wall }, Client: pooled()}
 		o.Hosts = func(ctx context.Context) []model.HostView { return fleet.Pull(ctx, inv, pull) }
 	}
-	if c.Prometheus != "" {
-		if o.Readings, err = a.readings(c, b, s); err != nil {
-			return nil, nil, err
-		}
+	if o.Readings, err = a.readings(c, b, s); err != nil {
+		return nil, nil, err
 	}
 	if c.Etcd != "" {
 		carrier, err := etcd.New(ctx, etcd.Options{
@@ -248,6 +246,9 @@ func (a *app) tokens() keys.TokenStore {
 // readings asks Prometheus for every signal of the policy, as far back as the
 // longest window that leaves a tier on it.
 func (a *app) readings(c config, b *policy.Bundle, s *seat) (func(context.Context) map[string]model.Reading, error) {
+	if c.Prometheus == "" {
+		return func(context.Context) map[string]model.Reading { return unread(b) }, nil
+	}
 	// The keyring is asked once, at the first query, and not before the first frame.
 	token := sync.OnceValues(func() (string, error) {
 		t, err := a.tokens().Get(context.Background(), "prometheus", "")
@@ -269,6 +270,15 @@ func (a *app) readings(c config, b *policy.Bundle, s *seat) (func(context.Contex
 		specs = append(specs, signals.Spec{Name: name, Query: signal.Query, Unit: signal.Unit, MaxAge: signal.MaxAge * model.Duration(s.speed()), Step: signal.Step, Window: decisions.WindowOf(b, name)})
 	}
 	return func(ctx context.Context) map[string]model.Reading { return source.Read(ctx, specs) }, nil
+}
+
+// unread are the signals of a policy when nobody was named who could be asked.
+func unread(b *policy.Bundle) map[string]model.Reading {
+	out := make(map[string]model.Reading, len(b.Signals))
+	for name := range b.Signals {
+		out[name] = model.Reading{Signal: name, State: model.ReadingNoData, Detail: "no prometheus is configured"}
+	}
+	return out
 }
 
 // inventory is the inventory of a configuration.

@@ -3,7 +3,9 @@ package decisions
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/degradedmode/ic/internal/model"
@@ -31,12 +33,18 @@ const NextTier = -1
 // ErrDraft is wrapped by every error of Draft.
 var ErrDraft = errors.New("cannot draft a directive")
 
+// ErrNoRight is the error of Draft for a right that is not in force.
+var ErrNoRight = fmt.Errorf("%w", ErrDraft)
+
 // Draft fills in the directive that an ask means. It lacks the id, the log head
 // and the signatures, and it may well be denied: Evaluate says so.
 func Draft(b *policy.Bundle, w *model.World, ask Ask) (model.Request, error) {
 	right, _, ok := b.Right(ask.Right)
 	if !ok {
-		return model.Request{}, fmt.Errorf("%w: no right named %q is in force: see ic can", ErrDraft, ask.Right)
+		return model.Request{}, fmt.Errorf("%w: no right named %q is in force: see ic can", ErrNoRight, ask.Right)
+	}
+	if !isScope(b, w, ask.Scope) {
+		return model.Request{}, fmt.Errorf("%w: no service is named %q: known are %s", ErrDraft, ask.Scope, strings.Join(slices.Sorted(maps.Keys(b.Services)), ", "))
 	}
 	d := model.Directive{
 		Fleet: w.Fleet, Incident: w.Incident.ID, Reason: ask.Reason, Kind: right.Kind, Right: ask.Right,
@@ -75,6 +83,15 @@ func Draft(b *policy.Bundle, w *model.World, ask Ask) (model.Request, error) {
 		}
 	}
 	return model.Request{Directive: d, Actor: ask.Actor, Evidence: ask.Evidence}, nil
+}
+
+// isScope reports whether a scope that was asked for means something: a typing
+// mistake must not become a directive that no host heeds.
+func isScope(b *policy.Bundle, w *model.World, asked string) bool {
+	if _, known := b.Services[asked]; known || asked == "" || asked == model.AnyScope {
+		return true
+	}
+	return slices.ContainsFunc(w.Hosts, func(h model.HostView) bool { return slices.Contains(h.Services, asked) })
 }
 
 // scopeOf is the scope asked for, else the widest one of the right.

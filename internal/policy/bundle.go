@@ -12,13 +12,13 @@ import (
 
 // DomainState says whether a domain is in force and why not.
 type DomainState struct {
-	Domain  Domain
-	Version int64
-	Expires time.Time
-	Active  bool
-	Why     string   // one sentence when not active
-	Signers []string // people whose signatures are valid
-	Group   string   // who has to sign
+	Domain  Domain    `json:"domain"`
+	Version int64     `json:"version"`
+	Expires time.Time `json:"expires,omitzero"`
+	Active  bool      `json:"active"`
+	Why     string    `json:"why,omitempty"` // one sentence when not active
+	Signers []string  `json:"signers"`       // people whose signatures are valid
+	Group   string    `json:"group"`         // who has to sign
 }
 
 // Bundle is a verified policy: only what the right people signed is in it. It is

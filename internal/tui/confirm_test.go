@@ -317,6 +317,39 @@ func TestDangerousOrderHasToBeReadToItsEnd(t *testing.T) {
 	}
 }
 
+// What cannot be shown cannot be given.
+func TestDangerousOrderNeedsAWindowThatShowsIt(t *testing.T) {
+	d := newDesk(trouble())
+	h := toBypass(t, d)
+	h.typeText("skip payment-risk")
+	h.send(tea.WindowSizeMsg{Width: 80, Height: 6})
+	h.press("enter")
+	if d.effects() != 0 {
+		t.Fatal("an order was given that the window cannot show")
+	}
+	h.sees("too small")
+	h.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+	h.press("enter")
+	if d.called("execute") != 1 {
+		t.Fatalf("refused in a window that is large enough:\n%s", h.screen())
+	}
+}
+
+// Numbers that arrive while a reason is being written do not take the text away.
+func TestSnapshotDoesNotInterruptWriting(t *testing.T) {
+	d := newDesk(trouble())
+	d.preview = func(ask decisions.Ask) (incident.Preview, error) {
+		p := previewOf(decisions.Ask{Right: "recover", Reason: ask.Reason})
+		p.Verdict.Outcome, p.Verdict.Reasons = model.Needs, []model.Reason{{Code: decisions.Dwell, Wait: model.Duration(time.Minute)}}
+		return p, nil
+	}
+	h := sitDown(t, d, 80, 24)
+	h.press("r", "ctrl+e").typeText("half a ")
+	h.refresh()
+	h.typeText("reason").press("enter")
+	h.sees("half a reason")
+}
+
 func TestReasonOfASheddingCanBeWritten(t *testing.T) {
 	d := newDesk(trouble())
 	h := toShed(t, d)

@@ -149,7 +149,7 @@ func (m *console) take(msg snapshotMsg) tea.Cmd {
 	if msg.listen {
 		cmds = append(cmds, m.listen())
 	}
-	if d := m.dialog; d != nil && d.stage == asking && d.ask != nil && len(d.blocks(&m.sc)) > 0 {
+	if d := m.dialog; d != nil && d.stage == asking && m.prompt == nil && d.ask != nil && len(d.blocks(&m.sc)) > 0 {
 		cmds = append(cmds, m.preview(d)) // what it waited for may have come
 	}
 	return tea.Batch(cmds...)
@@ -177,14 +177,14 @@ func (m *console) tick() tea.Cmd {
 // clock may run faster than ours; its pace is taken from the last tick.
 func (m *console) untilMinute(real time.Time) time.Duration {
 	pace := 1.0
-	if d := real.Sub(m.lastTick[0]); !m.lastTick[0].IsZero() && d > 0 {
+	if d := real.Sub(m.lastTick[0]); !m.lastTick[0].IsZero() && d >= time.Second {
 		pace = max(float64(m.sc.now.Sub(m.lastTick[1]))/float64(d), 1)
 	}
 	next := m.sc.now.Truncate(time.Minute).Add(time.Minute).Sub(m.sc.now)
 	return min(max(time.Duration(float64(next)/pace), time.Second), time.Minute)
 }
 
-// ask begins a new question; every older one is gone.
+// question begins a new question; every older one is gone.
 func (m *console) question(target string) question {
 	m.epoch++
 	return question{m.epoch, target}

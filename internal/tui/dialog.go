@@ -48,6 +48,7 @@ type dialog struct {
 	lines  int  // as last drawn
 	room   int  // how many of them fit
 	seen   bool // all of them have been in the window
+	cut    bool // not even the answer fits the window
 }
 
 // Limits of a dialog.
@@ -138,6 +139,7 @@ func (d *dialog) draw(sc *scene, real time.Time, width, height int) page {
 		note = say(abnormal, fmt.Sprintf(" %s %s below: down", abnormal.glyph(), count(hidden, "line")))
 	}
 	body = append(append(body, note), answer...)
+	d.cut = len(body) > height
 	p := page{lines: body, y: len(body) - 1, x: 1}
 	if d.mode(sc) == inTyped {
 		p.x = cells(d.entry(width))

@@ -291,6 +291,7 @@ func shedDirective() model.Directive {
 	return model.Directive{
 		ID: shedID, Fleet: "shop-demo", Incident: "inc-1", Scope: "checkout", Kind: model.Shed, Tier: 3, Right: "shed",
 		IssuedAt: night.Add(-4 * time.Minute), NotBefore: night.Add(-4 * time.Minute), Policy: model.PolicyRef{Version: 7, Digest: policyDigest},
+		Log: model.LogHead{Origin: "shop-demo/inc-1/s1", Size: 2, Root: policyDigest},
 	}
 }
 

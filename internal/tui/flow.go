@@ -45,7 +45,7 @@ type (
 func (m *console) answered(a answer) tea.Cmd {
 	switch body := a.body.(type) {
 	case previewed:
-		if d := m.dialog; d != nil && d.q == a.q && (d.stage == drafting || d.stage == asking) {
+		if d := m.dialog; d != nil && d.q == a.q && m.prompt == nil && (d.stage == drafting || d.stage == asking) {
 			return m.drafted(d, body)
 		}
 	case offered:

@@ -156,6 +156,9 @@ func (m *console) give(d *dialog) tea.Cmd {
 	case len(blocks) > 0:
 		m.tell(abnormal, "cannot be given now: "+blocks[0])
 		return nil
+	case d.cut && d.typed != "":
+		m.tell(abnormal, "this window is too small to show what you would do: make it larger")
+		return nil
 	case !d.seen && d.typed != "":
 		m.tell(abnormal, "read the lines below first: down")
 		return nil

@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/degradedmode/ic/internal/decisions"
@@ -225,23 +226,33 @@ func serviceRow(sc *scene, s *incident.ServiceTier, width int) record {
 func bar(s *incident.ServiceTier, width int) string {
 	total := max(s.Hosts, 1)
 	width = min(width, total)
-	var b strings.Builder
+	var glyphs []string
+	var parts []int
 	sum := 0
-	put := func(glyph string, hosts int) {
-		if hosts <= 0 {
-			return
+	add := func(glyph string, hosts int) {
+		if hosts > 0 {
+			n := max(hosts*width/total, 1)
+			glyphs, parts, sum = append(glyphs, glyph), append(parts, n), sum+n
 		}
-		sum += hosts // rounding the sum, not the part, fills the bar exactly
-		b.WriteString(strings.Repeat(glyph, max((sum*width+total/2)/total-b.Len(), 1)))
 	}
 	for _, t := range sortedKeys(s.At) {
 		glyph := "."
 		if t > 0 {
-			glyph = fmt.Sprint(t % 10)
+			glyph = strconv.Itoa(t % 10)
 		}
-		put(glyph, s.At[t])
+		add(glyph, s.At[t])
 	}
-	put(unknown.glyph(), s.Unknown)
+	add(unknown.glyph(), s.Unknown)
+	if len(parts) == 0 {
+		return ""
+	}
+	// The largest group takes what rounding has left, or gives what it took.
+	largest := slices.Index(parts, slices.Max(parts))
+	parts[largest] = max(parts[largest]+width-sum, 1)
+	var b strings.Builder
+	for i, n := range parts {
+		b.WriteString(strings.Repeat(glyphs[i], n))
+	}
 	return clip(b.String(), width)
 }
 

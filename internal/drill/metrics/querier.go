@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/histogram"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -40,7 +41,7 @@ func (q *querier) matching(matchers []*labels.Matcher) []window {
 	defer q.store.mu.RUnlock()
 	candidates := q.store.all
 	for _, m := range matchers {
-		if m.Name == labels.MetricName && m.Type == labels.MatchEqual {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual {
 			candidates = q.store.byName[m.Value]
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
 )
@@ -96,7 +97,7 @@ func (s *Store) find(name string, pairs []string) (*series, error) {
 	if len(pairs)%2 != 0 {
 		return nil, fmt.Errorf("append to %s: %d strings are not pairs of label and value", name, len(pairs))
 	}
-	set := labels.FromStrings(append([]string{labels.MetricName, name}, pairs...)...)
+	set := labels.FromStrings(append([]string{model.MetricNameLabel, name}, pairs...)...)
 	if repeated, ok := set.HasDuplicateLabelNames(); ok {
 		return nil, fmt.Errorf("append to %s: label %s is given twice", name, repeated)
 	}
