@@ -45,11 +45,15 @@ import (
 //	promql QUERY                    a program: what the demo's Prometheus answers
 //	holders ID                      a program: how many of the demo's hosts report a directive in force
 //
+//	swap FILE OLD NEW               put NEW in the place of OLD, which stands there once;
+//	                                \n in them is the end of a line
+//
 // $WORK/seat is a seat before a production fleet: a signed policy, five keys, no
-// flag service, no hosts.
+// flag service, no hosts. $WORK/shop is the same policy with the hosts in it.
 func TestSessions(t *testing.T) {
-	seat := t.TempDir()
+	seat, shopDir := t.TempDir(), t.TempDir()
 	writeSeat(t, seat)
+	policytest.Write(t, shopDir, policytest.Params())
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
@@ -59,10 +63,10 @@ func TestSessions(t *testing.T) {
 			// Nobody's own keyring is touched.
 			env.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path="+filepath.Join(env.WorkDir, "no-bus"))
 			env.Defer(func() { endWorlds(env) })
-			return copySeat(filepath.Join(env.WorkDir, "seat"), seat)
+			return errors.Join(copySeat(filepath.Join(env.WorkDir, "seat"), seat), os.CopyFS(filepath.Join(env.WorkDir, "shop"), os.DirFS(shopDir)))
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "until": until, "terminal": terminal, "isjson": isJSON, "keep": keep, "grab": grab, "flip": flip,
+			"exits": exits, "until": until, "terminal": terminal, "isjson": isJSON, "keep": keep, "grab": grab, "flip": flip, "swap": swap,
 		},
 	})
 }
@@ -328,6 +332,18 @@ func flip(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	raw[(len(raw)-1)*share/100] ^= 1
 	ts.Check(os.WriteFile(files[0], raw, 0o600))
+}
+
+func swap(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: swap FILE OLD NEW")
+	}
+	lines := strings.NewReplacer(`\n`, "\n")
+	text, old, new := ts.ReadFile(args[0]), lines.Replace(args[1]), lines.Replace(args[2])
+	if n := strings.Count(text, old); n != 1 {
+		ts.Fatalf("%q stands %d times in %s", old, n, args[0])
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(text, old, new, 1)), 0o600))
 }
 
 // program is the main function of a small program for scripts.

@@ -46,10 +46,14 @@ type Opened struct {
 type Engine struct {
 	cfg Config
 
+	// disk is held during a write. It is taken before mu, and mu never for as long
+	// as a write takes: a disk that hangs holds up nobody who asks.
+	disk  sync.Mutex
+	store *store // nil: volatile
+
 	mu      sync.Mutex
 	bundle  *policy.Bundle
 	last    lastTiers
-	store   *store // nil: volatile
 	set     set
 	refused refusals
 	sources map[string]*source
@@ -159,14 +163,14 @@ func (e *Engine) Unchanged(source, remark string, now model.Instant) {
 // allow and nothing else, and judges afresh what was refused. A policy that is
 // older than the present one is refused.
 func (e *Engine) SetBundle(b *policy.Bundle, now model.Instant) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	if b.Root.Fleet != e.cfg.Fleet {
 		return fmt.Errorf("change the policy of host %s: it is of fleet %q, this is %q", e.cfg.Host, b.Root.Fleet, e.cfg.Fleet)
 	}
-	if b.Ref.Version < e.bundle.Ref.Version || b.Root.Version < e.bundle.Root.Version {
+	e.mu.Lock()
+	if old := e.bundle; b.Ref.Version < old.Ref.Version || b.Root.Version < old.Root.Version {
+		e.mu.Unlock()
 		return fmt.Errorf("change the policy of host %s: version %d under root %d is older than version %d under root %d",
-			e.cfg.Host, b.Ref.Version, b.Root.Version, e.bundle.Ref.Version, e.bundle.Root.Version)
+			e.cfg.Host, b.Ref.Version, b.Root.Version, old.Ref.Version, old.Root.Version)
 	}
 	e.bundle, e.last = b, lastTiersOf(b)
 	fit := e.floor.moment(now).fit()
@@ -174,9 +178,11 @@ func (e *Engine) SetBundle(b *policy.Bundle, now model.Instant) error {
 		h.direction = b.Direction(h.d())
 		h.close(e.judgeHeld(h.signed, h.accepted), fit)
 	}
-	e.rejudge(now, func(*refusal) bool { return true })
+	fresh := e.rejudge(now, func(*refusal) bool { return true })
 	e.revision.Add(1)
 	e.refresh(now)
+	e.mu.Unlock()
+	e.persist(fresh, now)
 	return nil
 }
 
@@ -187,31 +193,41 @@ func (e *Engine) SetBundle(b *policy.Bundle, now model.Instant) error {
 // at least every ten seconds, since a clock may become fit at any time.
 func (e *Engine) Advance(now model.Instant) time.Duration {
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	fit := e.floor.moment(now).fit()
 	for _, h := range e.set.byKey {
 		if fit && h.closed == model.CodeClockUnfit {
 			h.closed = e.judgeHeld(h.signed, h.accepted)
 		}
 	}
-	e.rejudge(now, func(r *refusal) bool {
+	fresh := e.rejudge(now, func(r *refusal) bool {
 		return r.code == model.CodeFuture || fit && r.code == model.CodeClockUnfit
 	})
-	wait := e.keep(now)
 	e.refresh(now)
+	e.mu.Unlock()
+	e.persist(fresh, now)
+	wait := e.keep(now)
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	return min(wait, e.snap.Load().wait(e.floor.moment(now)))
 }
 
 // Close gives the folder free. What is reserved of budgets and not used is lost.
 func (e *Engine) Close(now model.Instant) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed || e.store == nil {
-		e.closed = true
+	if e.store == nil {
 		return nil
 	}
-	err := e.write(e.clockRecords(now), now)
+	e.mu.Lock()
+	records, closed := e.clockRecords(now), e.closed
+	e.mu.Unlock()
+	if closed {
+		return nil
+	}
+	err := e.write(records, now)
+	e.disk.Lock()
+	defer e.disk.Unlock()
+	e.mu.Lock()
 	e.closed = true
+	e.mu.Unlock()
 	return errors.Join(err, e.store.close())
 }
 

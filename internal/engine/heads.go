@@ -27,8 +27,8 @@ type origin struct {
 	heard       int
 }
 
-// add keeps a head and reports whether it is new here.
-func (h *heads) add(head model.LogHead) bool {
+// add keeps a head.
+func (h *heads) add(head model.LogHead) {
 	h.clock++
 	o, ok := h.by[head.Origin]
 	if !ok {
@@ -41,7 +41,6 @@ func (h *heads) add(head model.LogHead) bool {
 	o.heard = h.clock
 	switch {
 	case slices.Contains(o.first, head) || slices.Contains(o.last, head):
-		return false
 	case len(o.first) < maxHeads:
 		o.first = append(o.first, head)
 	case len(o.last) < maxHeads:
@@ -49,7 +48,6 @@ func (h *heads) add(head model.LogHead) bool {
 	default:
 		o.last = append(o.last[1:], head)
 	}
-	return true
 }
 
 func (h *heads) drop() {

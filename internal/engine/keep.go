@@ -25,43 +25,102 @@ const (
 
 var errClosed = errors.New("the host is closed")
 
+// persist makes new statements durable, and takes those into force that had to
+// wait for it. A failure leaves them as they are, for the next attempt.
+func (e *Engine) persist(fresh []*held, now model.Instant) {
+	if len(fresh) == 0 || e.store == nil {
+		return
+	}
+	e.mu.Lock()
+	records := make([]record, len(fresh))
+	for i, h := range fresh {
+		records[i] = h.record()
+	}
+	e.mu.Unlock()
+	if e.write(records, now) != nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.settle(fresh, records, now)
+}
+
+// settle notes that statements are on disk as these records say.
+func (e *Engine) settle(statements []*held, records []record, now model.Instant) {
+	waited := false
+	for i, h := range statements {
+		if h.signed.Token == records[i].Token { // else it has got other signatures meanwhile
+			waited = waited || !h.obeyed()
+			h.durable = true
+		}
+	}
+	if waited {
+		e.refresh(now)
+	}
+}
+
 // write makes records durable. If the last write failed, or the file has grown,
 // a whole new generation comes first.
 func (e *Engine) write(records []record, now model.Instant) error {
-	if e.closed {
+	e.disk.Lock()
+	defer e.disk.Unlock()
+	if err := e.ready(now); err != nil {
+		return err
+	}
+	err := e.store.append(records)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.wrote(err, now)
+}
+
+// ready makes sure that there is a file to append to; the disk is held.
+func (e *Engine) ready(now model.Instant) error {
+	e.mu.Lock()
+	closed, last, early := e.closed, e.storeErr, now.Boot < e.retryAt
+	e.mu.Unlock()
+	switch {
+	case closed:
 		return errClosed
+	case e.store.file != nil && !e.store.grown():
+		return nil
+	case last != nil && early:
+		return last
 	}
-	if e.store.file == nil || e.store.grown() {
-		if err := e.rewrite(now); err != nil {
-			return err
-		}
-	}
-	e.storeErr = e.store.append(records)
-	if e.storeErr != nil {
-		e.retryAt = now.Boot + retryAfter
-	}
-	return e.storeErr
+	return e.rewrite(now)
 }
 
-// rewrite makes everything durable that the host holds.
+// rewrite makes everything durable that the host holds; the disk is held.
 func (e *Engine) rewrite(now model.Instant) error {
-	if e.storeErr != nil && now.Boot < e.retryAt {
-		return e.storeErr
-	}
+	e.mu.Lock()
 	e.forget(now)
-	if e.storeErr = e.store.rewrite(e.records(now)); e.storeErr != nil {
-		e.retryAt = now.Boot + retryAfter
-		return e.storeErr
+	keys := slices.Sorted(maps.Keys(e.set.byKey))
+	statements, records := make([]*held, len(keys)), make([]record, len(keys))
+	for i, k := range keys {
+		statements[i] = e.set.byKey[k]
+		records[i] = statements[i].record()
 	}
-	for _, h := range e.set.byKey {
-		h.durable = true
+	rest := e.otherRecords(now)
+	e.mu.Unlock()
+	err := e.store.rewrite(slices.Concat(records, rest))
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err == nil {
+		e.noted = now.Boot
+		e.settle(statements, records, now)
 	}
-	e.noted = now.Boot
-	return nil
+	return e.wrote(err, now)
 }
 
-// records are the whole state, oldest statements first.
-func (e *Engine) records(now model.Instant) []record {
+// wrote remembers how the last write went.
+func (e *Engine) wrote(err error, now model.Instant) error {
+	if e.storeErr = err; err != nil {
+		e.retryAt = now.Boot + retryAfter
+	}
+	return err
+}
+
+// otherRecords are the whole state without the statements.
+func (e *Engine) otherRecords(now model.Instant) []record {
 	out := e.clockRecords(now)
 	named := make(map[model.LogHead]bool, len(e.set.byKey))
 	for _, h := range e.set.byKey {
@@ -71,9 +130,6 @@ func (e *Engine) records(now model.Instant) []record {
 		if !named[head] {
 			out = append(out, record{Type: recordHead, Head: &head})
 		}
-	}
-	for _, k := range slices.Sorted(maps.Keys(e.set.byKey)) {
-		out = append(out, e.set.byKey[k].record())
 	}
 	return append(out, e.budgets.records()...)
 }
@@ -123,31 +179,52 @@ func (h *held) running(at moment) bool {
 // keep does what the folder needs at now, and returns when it needs something
 // again.
 func (e *Engine) keep(now model.Instant) time.Duration {
-	if e.store == nil || e.closed {
+	if e.store == nil {
 		return Never
 	}
-	if e.store.file == nil {
-		if e.rewrite(now) != nil {
-			return max(0, e.retryAt-now.Boot)
-		}
-	}
-	at, every, next := e.floor.moment(now), noteIdle, Never
-	for _, h := range e.set.byKey {
-		if h.running(at) {
-			every, next = noteEvery, noteEvery
-			break
-		}
-	}
-	if since := now.Boot - e.noted; since >= every || since < 0 {
-		if e.write(e.clockRecords(now), now) != nil {
-			return max(0, e.retryAt-now.Boot)
-		}
-		e.noted = now.Boot
-	}
-	if next != Never {
-		next -= now.Boot - e.noted
+	records, next := e.due(now)
+	if records != nil && e.write(records, now) == nil {
+		_, next = e.due(now)
 	}
 	return next
+}
+
+// due is what has to be written now, and how long it takes until something has
+// to be.
+func (e *Engine) due(now model.Instant) ([]record, time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, Never
+	}
+	if e.storeErr != nil {
+		if left := e.retryAt - now.Boot; left > 0 {
+			return nil, left
+		}
+		return e.clockNote(now), retryAfter
+	}
+	every, running := noteIdle, false
+	for _, h := range e.set.byKey {
+		running = running || h.running(e.floor.moment(now))
+	}
+	if running {
+		every = noteEvery
+	}
+	left := every - max(0, now.Boot-e.noted)
+	switch {
+	case left <= 0:
+		return e.clockNote(now), retryAfter
+	case running:
+		return nil, left
+	}
+	return nil, Never
+}
+
+// clockNote is the clock's records; they count as written when they are made,
+// and are made again if the write fails.
+func (e *Engine) clockNote(now model.Instant) []record {
+	e.noted = now.Boot
+	return e.clockRecords(now)
 }
 
 // forget drops what has its own end once no clock can bring it back: a statement

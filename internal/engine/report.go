@@ -68,7 +68,7 @@ func (e *Engine) Report(now model.Instant) model.Report {
 		V: 1, Fleet: e.cfg.Fleet, Host: e.cfg.Host, Services: slices.Clone(e.cfg.Services),
 		At: now.Wall.Round(0).UTC().Truncate(time.Millisecond), Boot: now.BootID, State: string(e.state()),
 		Live: []model.ReportLive{}, Sources: []model.ReportSource{}, Budgets: []model.ReportBudget{},
-		Refused:  e.reportRefused(),
+		Refused:  e.reportRefused(at),
 		Clock:    model.ReportClock{State: at.state, Floor: e.floor.on(now)},
 		Heads:    e.heads.shown(),
 		Policy:   e.bundle.Ref,
@@ -109,11 +109,12 @@ func (e *Engine) state() Condition {
 }
 
 // reportRefused lists what was not taken and what is held but not obeyed.
-func (e *Engine) reportRefused() []model.ReportRefused {
+func (e *Engine) reportRefused(at moment) []model.ReportRefused {
 	out := []model.ReportRefused{}
 	for _, k := range slices.Sorted(maps.Keys(e.set.byKey)) {
 		h := e.set.byKey[k]
 		switch {
+		case expired(h.d(), at.host, h.run.elapsed(at.Instant)): // nobody waits for it any more
 		case h.unsupported:
 			out = append(out, model.ReportRefused{ID: h.d().ID, Code: string(model.CodeUnsupported)})
 		case h.closed != "":

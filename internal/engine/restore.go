@@ -54,6 +54,8 @@ func (e *Engine) restore(found *loaded, now model.Instant) error {
 		}
 		e.store.id = id
 	}
+	e.disk.Lock()
+	defer e.disk.Unlock()
 	if err := e.rewrite(now); err != nil {
 		found.note("the state folder cannot be written: %v", err)
 	}

@@ -212,15 +212,16 @@ func (s *store) begin(data []byte) (File, error) {
 	return file, nil
 }
 
-// forget removes what is older than the generation to fall back to. What cannot
-// be removed now is tried again after the next rewrite.
+// forget removes all but the newest generations. What cannot be removed now is
+// tried again after the next rewrite.
 func (s *store) forget() {
 	names, err := s.folder.Names()
 	if err != nil {
 		return
 	}
-	for _, name := range generations(names) {
-		if generationOf(name) > s.generation-keptGenerations || s.folder.Remove(name) != nil {
+	old := generations(names)
+	for _, name := range old[:max(0, len(old)-keptGenerations)] {
+		if s.folder.Remove(name) != nil {
 			return
 		}
 	}

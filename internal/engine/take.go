@@ -59,10 +59,11 @@ func (e *Engine) checkOne(c *checked) {
 	}
 }
 
+// offer takes tightening into force at once and everything else when it is on
+// disk.
 func (e *Engine) offer(source string, tokens []string, now model.Instant) []Result {
 	checks := e.check(tokens)
 	e.mu.Lock()
-	defer e.mu.Unlock()
 	results := make([]Result, len(checks))
 	var fresh []*held
 	for i := range checks {
@@ -71,7 +72,13 @@ func (e *Engine) offer(source string, tokens []string, now model.Instant) []Resu
 			fresh = append(fresh, h)
 		}
 	}
-	e.commit(fresh, now)
+	if len(fresh) > 0 || e.floor != e.snap.Load().floor {
+		e.refresh(now) // what was refused may have proved a later time
+	}
+	e.mu.Unlock()
+	e.persist(fresh, now)
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	for i := range checks {
 		if h, ok := e.set.byKey[key(checks[i].token)]; ok && results[i].Code == "" && !h.obeyed() {
 			results[i].Code, results[i].New = CodeNotDurable, false
@@ -96,7 +103,9 @@ func (e *Engine) take(source string, c *checked, now model.Instant) (Result, *he
 	}
 	stored := c.signed != nil && code == model.CodeUnsupported
 	if code == "" && len(e.set.byKey) >= MaxHeld {
-		code = CodeFull
+		if e.forget(now); len(e.set.byKey) >= MaxHeld {
+			code = CodeFull
+		}
 	}
 	if code != "" && !stored {
 		e.refused.put(refusal{token: c.token, source: source, id: c.id, signed: c.signed, code: code})
@@ -193,9 +202,9 @@ func (e *Engine) mayOpen(d *model.Directive) bool {
 	return !e.cfg.Volatile || right.Bypass != nil && right.Bypass.VolatileHosts
 }
 
-// rejudge offers again what was refused and verified.
-func (e *Engine) rejudge(now model.Instant, which func(*refusal) bool) {
-	var fresh []*held
+// rejudge offers again what was refused and verified. It returns what has to be
+// made durable.
+func (e *Engine) rejudge(now model.Instant, which func(*refusal) bool) (fresh []*held) {
 	for _, r := range slices.Backward(e.refused.sorted()) {
 		if r.signed == nil || !which(r) {
 			continue
@@ -204,39 +213,7 @@ func (e *Engine) rejudge(now model.Instant, which func(*refusal) bool) {
 			fresh = append(fresh, h)
 		}
 	}
-	e.commit(fresh, now)
-}
-
-// commit takes new statements into force: tightening at once, the rest when it
-// is on disk.
-func (e *Engine) commit(fresh []*held, now model.Instant) {
-	if len(fresh) == 0 {
-		if e.floor != e.snap.Load().floor {
-			e.refresh(now) // what was refused has proved a later time
-		}
-		return
-	}
-	waits := false
-	for _, h := range fresh {
-		waits = waits || !h.obeyed()
-	}
-	if !waits || len(fresh) > 1 {
-		e.refresh(now)
-	}
-	if e.store != nil {
-		records := make([]record, len(fresh))
-		for i, h := range fresh {
-			records[i] = h.record()
-		}
-		if e.write(records, now) == nil {
-			for _, h := range fresh {
-				h.durable = true
-			}
-		}
-	}
-	if waits {
-		e.refresh(now)
-	}
+	return fresh
 }
 
 // refresh publishes what is in force at now.

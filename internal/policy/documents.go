@@ -172,8 +172,8 @@ type Control struct {
 // Cosign wants Count distinct people of group Of besides the requester. Count 0
 // means that one signature is enough.
 type Cosign struct {
-	Count int    `yaml:"count"`
-	Of    string `yaml:"of"`
+	Count int    `yaml:"count" json:"count"`
+	Of    string `yaml:"of" json:"of"`
 }
 
 // Right is one row of the matrix. Which fields a kind needs is a lint rule; an

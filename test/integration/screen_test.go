@@ -44,8 +44,8 @@ func newScreen(t *testing.T, width, height int, env []string) *screen {
 }
 
 const (
-	prompt = "shell> "
-	shell  = "exec env PS1='" + prompt + "' ENV= sh -i"
+	prompt = "shell>"
+	shell  = "exec env PS1='" + prompt + " ' ENV= sh -i"
 )
 
 // tmux runs one command of tmux.

@@ -1,0 +1,456 @@
+package integration
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/degradedmode/ic/internal/directive"
+	"github.com/degradedmode/ic/internal/drill/world"
+	"github.com/degradedmode/ic/internal/fleet"
+	"github.com/degradedmode/ic/internal/incident"
+	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/internal/policy"
+)
+
+// everyFrame is what the console says in every frame: where an act would land,
+// before which fleet, and when.
+func everyFrame() []*regexp.Regexp {
+	return []*regexp.Regexp{
+		regexp.MustCompile(`REHEARSAL`),
+		regexp.MustCompile(`\bshop-demo\b`),
+		regexp.MustCompile(`\b\d\d:\d\d UTC\b`),
+	}
+}
+
+// story is a night with the demo: what a person sees and types in a terminal, a
+// second terminal for commands, and the hosts as they themselves report.
+type story struct {
+	*screen
+	by   *seat
+	info *world.Info
+	inv  fleet.Inventory
+}
+
+func TestTheStoryInTmux(t *testing.T) {
+	need(t, "tmux", "git")
+	program := build(t, "ic")
+	home, state := t.TempDir(), filepath.Join(t.TempDir(), "demo")
+	t.Cleanup(func() { endAll(t, program, state) }) // after the terminal has gone
+	s := &story{
+		screen: newScreen(t, 100, 34, environment(home)),
+		by:     &seat{t: t, program: program, state: state, env: environment(home)},
+	}
+	began := time.Now()
+	chapter := func(name string, tell func()) {
+		tell()
+		if !t.Failed() {
+			t.Logf("%5.1f s  %s", time.Since(began).Seconds(), name)
+		}
+	}
+	chapter("the demo starts", s.starts)
+	chapter("the terminal is given back", s.givesTheTerminalBack)
+	chapter("1 payment-risk dies", s.somethingBreaks)
+	chapter("2 a right is used", s.usesARight)
+	chapter("3 half of the fleet is cut off", s.losesHalfOfTheFleet)
+	chapter("4 glass is broken", s.breaksGlass)
+	chapter("5 it sheds, and goes back slowly", s.goesBackSlowly)
+	chapter("6 the bypass ends by itself", s.endsByItself)
+	chapter("6 the demo is attached to again", s.attachesAgain)
+	chapter("7 what is left is tidied up", s.tidiesUp)
+	chapter("8 the log proves it", s.provesIt)
+	chapter("the demo ends", s.ends)
+	t.Logf("%d frames said REHEARSAL, the fleet and the time", s.frames)
+}
+
+// starts opens the demo, and learns how to reach its parts.
+func (s *story) starts() {
+	s.enter(s.by.program + " demo --state " + s.by.state + " --fast-policy")
+	s.until("the console", func(f frame) bool { return f.has("Overview") })
+	s.says = everyFrame()
+	s.shows("every signal is within its bounds", "60/60 hosts follow", "no incident", "etcd connected")
+	var err error
+	if s.info, err = world.ReadInfo(s.by.state); err != nil || s.info == nil {
+		s.t.Fatalf("how to reach the world: %v, %v", s.info, err)
+	}
+	pin := frame{readFile(s.t, filepath.Join(s.by.state, world.ConfigFile))}.part(`(?m)^root_sha256: (\w+)$`)
+	b, _, err := policy.LoadDir(filepath.Join(s.by.state, "policy"), policy.LoadOptions{
+		Fleet: world.Fleet, RootSHA256: pin, Realm: directive.Drill, Now: time.Now(),
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, h := range b.Inventory.Hosts {
+		s.inv.Hosts = append(s.inv.Hosts, fleet.Host{Name: h.Host, Services: h.Services, ReportURL: h.ReportURL})
+	}
+	if len(s.inv.Hosts) != 60 {
+		s.t.Fatalf("the inventory has %d hosts", len(s.inv.Hosts))
+	}
+}
+
+// givesTheTerminalBack suspends the console and brings it back, and makes the
+// window small: two things that people do to every program.
+func (s *story) givesTheTerminalBack() {
+	for _, size := range [][2]int{{80, 24}, {40, 10}, {100, 34}} {
+		s.resize(size[0], size[1])
+		s.whole()
+		for _, view := range []string{"2", "3", "4", "5", "6", "?", "Escape", "1"} {
+			before := s.look().text
+			s.press(view)
+			s.until("another view", func(f frame) bool { return f.text != before })
+			s.whole()
+		}
+	}
+	s.says = nil
+	s.press("C-z")
+	s.until("the shell, with the console suspended", func(f frame) bool { return f.has("Stopped") && s.ask("alternate_on") == "0" })
+	s.enter("stty -a | grep -o ' icanon\\| echo '; echo suspended")
+	s.until("a terminal in its usual mode", func(f frame) bool { return f.matches(`(?m)^ icanon\n echo\s*\nsuspended$`) })
+	s.enter("fg")
+	s.until("the console", func(f frame) bool { return s.ask("alternate_on") == "1" && f.has("Overview") })
+	s.says = everyFrame()
+	s.whole()
+}
+
+// somethingBreaks begins the fault by key; the one line names the right that fits.
+func (s *story) somethingBreaks() {
+	s.press("1")
+	s.fault("payment-risk-down")
+	s.until("the right that fits", func(f frame) bool {
+		return f.matches(`(?m)^.!? ?.*payment-risk-up is 0 %`) && f.has("-> enter: risk-bypass-small-orders")
+	})
+}
+
+// fault begins or clears a fault by key.
+func (s *story) fault(name string) {
+	s.t.Helper()
+	s.press("f")
+	s.shows("faults of this drill")
+	s.choose(name)
+	s.until("the view again", func(f frame) bool { return !f.has("faults of this drill") })
+}
+
+// opensBypass uses the right that the one line names, and returns when it ends.
+func (s *story) opensBypass() (ends time.Time) {
+	s.t.Helper()
+	s.press("Enter")
+	s.shows("skip payment-risk under 50.00 USD at checkout", "why? it is written into the order and the log")
+	s.enter("payment-risk answers nobody")
+	f := s.shows("LOOSEN", "decides incident-commander", "worst case 29986.00 USD: 25 hosts + 4 that may join, 1034.00 USD each",
+		"on every host by itself", "reason payment-risk answers nobody", "type skip payment-risk")
+	if !f.matches(`ends +\d\d:\d\d:\d\dZ, in \d+s, on every host`) {
+		s.t.Fatalf("the confirmation does not say when it ends:\n%s", f.text)
+	}
+	s.typed("skip payment-risk")
+	s.shows("effective: 25 of 25 hosts report it", "etcd: carried", "[ Close ]")
+	s.press("Enter")
+	bypass := s.inForce(model.Bypass)
+	return bypass.NotAfter
+}
+
+// inForce is the one directive of a kind that is in force.
+func (s *story) inForce(kind model.Kind) model.Directive {
+	s.t.Helper()
+	var found []model.Directive
+	snap := s.status()
+	for i := range snap.Live {
+		if d := snap.Live[i].Issued.Directive; d.EndedAs() == kind {
+			found = append(found, d)
+		}
+	}
+	if len(found) != 1 {
+		s.t.Fatalf("%d orders of kind %s are in force, want 1: %+v", len(found), kind, found)
+	}
+	return found[0]
+}
+
+// status is what another console knows.
+func (s *story) status() incident.Snapshot {
+	s.t.Helper()
+	var snap incident.Snapshot
+	s.by.must(done, words("status", "--json")).read(s.t, &snap)
+	return snap
+}
+
+func (s *story) usesARight() {
+	s.opensBypass()
+	s.shows("ines (you) commands", "skip payment-risk under 50.00 USD at checkout 25/25 effective", "at worst 29986.00 USD")
+}
+
+// losesHalfOfTheFleet cuts half of the fleet off, and sheds: the half that is cut
+// off lacks the order, and the screen names those hosts as they are.
+func (s *story) losesHalfOfTheFleet() {
+	s.fault("flags-partition")
+	s.sheds(2, "partial: 30 of 60 hosts report it")
+	id := s.inForce(model.Shed).ID
+	var lacking []string
+	for _, v := range s.reports() {
+		if !holds(&v, id) {
+			lacking = append(lacking, v.Host)
+		}
+	}
+	slices.Sort(lacking)
+	if len(lacking) != 30 {
+		s.t.Fatalf("%d hosts lack the order: %v", len(lacking), lacking)
+	}
+	s.press("5")
+	f := s.until("the hosts that lack it", func(f frame) bool { return f.has("30/60 hosts follow, 30 behind") })
+	var shown []string
+	row := regexp.MustCompile(`^.[> ]. (\S+) +\S+ +lacks 1 order +` + id[len(id)-6:] + ` +\d+s +direct`)
+	for _, l := range f.lines() {
+		if m := row.FindStringSubmatch(l); m != nil {
+			shown = append(shown, m[1])
+		}
+	}
+	if len(shown) < 20 || !slices.Equal(shown, lacking[:len(shown)]) {
+		s.t.Fatalf("the screen names %v, and these lack it: %v\n%s", shown, lacking, f.text)
+	}
+	s.press("Enter")
+	s.shows("lacks shed all services to tier 2", "sources", "etcd,")
+	s.press("Escape", "1")
+}
+
+// sheds gives the order by key. It asks for one key and no typed text: shedding
+// is easy.
+func (s *story) sheds(tier int, outcome string) {
+	s.t.Helper()
+	s.press("s")
+	s.choose("all services to tier " + strconv.Itoa(tier))
+	s.shows("TIGHTEN", "shed all services to tier "+strconv.Itoa(tier))
+	s.yes()
+	s.shows(outcome, "[ Close ]")
+	s.press("Enter")
+}
+
+// breaksGlass carries what half of the fleet lacks through the deploy pipeline.
+func (s *story) breaksGlass() {
+	s.press("3", "Enter")
+	s.shows("plan by git", "restarts 60 of 60 hosts", "on disk last-known-good: yes, on every host",
+		"fleet/ic.env", "before (empty)", "after", "shed all services to tier 2")
+	s.press("Enter")
+	s.shows("BREAK-GLASS", "push by git", "type push git")
+	s.typed("push git")
+	s.until("progress", func(f frame) bool {
+		return f.matches(`hosts say +(3[1-9]|[45]\d) of 60 hold it: shed all services to tier 2`)
+	})
+	s.shows("result effective: 60 of 60 hosts hold all of it", "60 of 60 hold it: shed all services to tier 2", "to be removed (u)")
+	s.until("the mode of an override", func(f frame) bool { return f.matches(`^# # BREAK-GLASS # .*REHEARSAL`) })
+	id := s.inForce(model.Shed).ID
+	for _, v := range s.reports() {
+		if !holds(&v, id) {
+			s.t.Errorf("the screen says that 60 of 60 hold it, and %s does not", v.Host)
+		}
+	}
+	s.press("1")
+}
+
+// goesBackSlowly sheds further, and recovers: never by a jump, one tier at a time,
+// 10, 50, 100 % of hosts.
+func (s *story) goesBackSlowly() {
+	s.fault("flags-partition")
+	s.fault("payment-risk-down")
+	s.sheds(3, "effective: 60 of 60 hosts report it")
+	jump := s.by.must(denied, words("recover", "--to", "0", "--yes"), "from tier 3 to tier 0 is a jump", "one tier at a time")
+	if !regexp.MustCompile(`wait \d+s`).MatchString(jump.both()) {
+		s.t.Errorf("a jump is denied without the time to wait:\n%s", jump.both())
+	}
+	for _, percent := range []string{"10", "50", "100"} {
+		s.recovers("from tier 3 to 2 on " + percent + " % of hosts")
+	}
+}
+
+// recovers takes one step by key, as soon as dwell, ramp and signals allow it.
+func (s *story) recovers(step string) {
+	s.t.Helper()
+	s.press("r")
+	s.shows("RECOVER", step)
+	s.yes()
+	s.shows("effective: 60 of 60 hosts report it", "[ Close ]")
+	s.press("Enter")
+	s.until("the view again", func(f frame) bool { return !f.has("[ Close ]") })
+}
+
+// endsByItself opens another bypass, takes flag service and console away, and
+// asks every host when it ended.
+func (s *story) endsByItself() {
+	s.fault("payment-risk-down")
+	s.until("the right that fits", func(f frame) bool { return f.has("-> enter: risk-bypass-small-orders") })
+	ends := s.opensBypass()
+	id := s.inForce(model.Bypass).ID
+	s.fault("flags-partition")
+	s.fault("flags-down")
+	console := s.inFront()
+	if err := syscall.Kill(console, syscall.SIGKILL); err != nil {
+		s.t.Fatal(err)
+	}
+	killed := time.Now()
+	s.renew()
+	if left := ends.Sub(killed); left < 10*time.Second {
+		s.t.Fatalf("the console was killed %s before the end: too late to prove anything", left)
+	}
+	s.t.Logf("console killed %s before the end of the bypass", ends.Sub(killed).Round(time.Second))
+	until(s.t, "no backend outlives the console that was killed", func() bool {
+		for _, line := range processesOf(s.by.program, s.by.state) {
+			if strings.Contains(line, " backend ") {
+				return false
+			}
+		}
+		return true
+	})
+	s.endsOnEveryHost(id, ends)
+}
+
+// endsOnEveryHost follows the reports of all hosts until none holds the bypass:
+// nobody may have held it after its end, nobody may have lost it before.
+func (s *story) endsOnEveryHost(id string, ends time.Time) {
+	s.t.Helper()
+	last := map[string]time.Time{} // by host: when it last said that it holds it
+	deadline, tick := time.After(2*time.Minute), time.NewTicker(100*time.Millisecond)
+	defer tick.Stop()
+	for over := 0; over < len(s.inv.Hosts); {
+		over = 0
+		for _, v := range s.reports() {
+			switch at := v.Report.At; {
+			case holds(&v, id) && at.After(ends):
+				s.t.Fatalf("%s holds the bypass at %s, %s after its end", v.Host, at, at.Sub(ends))
+			case holds(&v, id):
+				last[v.Host] = at
+			case at.Before(ends):
+				s.t.Fatalf("%s has lost the bypass at %s, %s before its end", v.Host, at, ends.Sub(at))
+			default:
+				over++
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			s.t.Fatalf("%d of %d hosts have ended the bypass", over, len(s.inv.Hosts))
+		}
+	}
+	for _, h := range s.inv.Hosts {
+		if ends.Sub(last[h.Name]) > 5*time.Second {
+			s.t.Errorf("%s was last seen with the bypass at %s: its end at %s proves nothing", h.Name, last[h.Name], ends)
+		}
+	}
+}
+
+// reports are those of all hosts, by HTTP and not by way of any console.
+func (s *story) reports() []model.HostView {
+	s.t.Helper()
+	views := fleet.Pull(s.t.Context(), s.inv, fleet.Options{Fleet: world.Fleet, Now: time.Now, Timeout: patience})
+	for _, v := range views {
+		if v.Report == nil {
+			s.t.Fatalf("%s does not report: %s", v.Host, v.Detail)
+		}
+	}
+	return views
+}
+
+func holds(v *model.HostView, id string) bool {
+	return slices.ContainsFunc(v.Report.Live, func(l model.ReportLive) bool { return l.ID == id })
+}
+
+// attachesAgain starts the demo's console once more: the world has gone on.
+func (s *story) attachesAgain() {
+	s.enter(s.by.program + " demo --state " + s.by.state)
+	s.until("the console", func(f frame) bool { return f.has("Overview") })
+	s.says = everyFrame()
+	s.shows("ines (you) commands", "recover all services from tier 3 to 2")
+	if again, err := world.ReadInfo(s.by.state); err != nil || again == nil || *again != *s.info {
+		s.t.Fatalf("the world behind the console is %+v (%v), it was %+v", again, err, s.info)
+	}
+	for _, name := range []string{"flags-down", "flags-partition", "payment-risk-down"} {
+		s.fault(name)
+	}
+	s.shows("etcd connected", "60/60 hosts follow", "every signal is within its bounds")
+}
+
+// tidiesUp goes back to normal, and closes: not before the override is gone.
+func (s *story) tidiesUp() {
+	for _, tier := range []string{"from tier 2 to 1", "from tier 1 to 0"} {
+		for _, percent := range []string{"10", "50", "100"} {
+			s.recovers(tier + " on " + percent + " % of hosts")
+		}
+	}
+	s.by.must(needs, words("incident", "close", "--yes"), "an override of git is still on hosts")
+	s.press("i")
+	s.choose("close the incident")
+	s.shows("cannot be given now: an override of git is still on hosts")
+	s.press("Escape")
+	s.press("u")
+	s.shows("BREAK-GLASS", "undo", "type undo git")
+	s.typed("undo git")
+	s.until("the mode without an override", func(f frame) bool { return f.matches(`^: - REHEARSAL - `) && f.has("no override is on any host") })
+	s.press("1", "i")
+	s.choose("close the incident")
+	s.yes()
+	s.until("that it is closed", func(f frame) bool { return f.has("[ Close ]") && !f.has("failed") && !f.has("needs") })
+	s.press("Enter")
+	s.shows("no incident is open")
+}
+
+// provesIt verifies the log, changes one byte of a copy, and verifies again.
+func (s *story) provesIt() {
+	s.by.must(done, words("audit", "verify"), "the log is whole", "heads from hosts were held against it")
+	logs, err := filepath.Glob(filepath.Join(s.by.state, "incidents", "*", "*.jsonl"))
+	if err != nil || len(logs) == 0 {
+		s.t.Fatalf("logs: %v, %v", logs, err)
+	}
+	for _, log := range logs {
+		whole := readFile(s.t, log)
+		at := len(whole) / 2
+		changed := []byte(whole)
+		changed[at] ^= 1
+		writeFile(s.t, log, string(changed))
+		a := s.by.must(integrity, words("audit", "verify"), "FAILED "+log)
+		said := frame{a.out}.part(`: byte (\d+), line \d+: `)
+		// The offset is that of the line or the write which the byte belongs to.
+		if offset, err := strconv.Atoi(said); err != nil || offset > at || at-offset > 8192 {
+			s.t.Errorf("byte %d was changed and the offset is %q:\n%s", at, said, a.both())
+		}
+		writeFile(s.t, log, whole)
+	}
+	s.by.must(done, words("audit", "verify"), "the log is whole")
+}
+
+// ends leaves the console and ends the world with it; nothing stays behind but
+// the state folder.
+func (s *story) ends() {
+	s.press("q")
+	s.says = nil
+	s.until("the question", func(f frame) bool { return f.has("End it too? [y/N]") && s.ask("alternate_on") == "0" })
+	s.shows("attached to the demo that is running")
+	s.enter("y")
+	s.enter("stty -a | grep -o ' icanon\\| echo '; echo over")
+	s.until("a terminal in its usual mode", func(f frame) bool { return f.matches(`(?m)^ icanon\n echo\s*\nover$`) })
+	if s.ask("cursor_flag") != "1" || s.ask("mouse_any_flag") != "0" {
+		s.t.Errorf("the terminal was left with cursor %s and mouse %s", s.ask("cursor_flag"), s.ask("mouse_any_flag"))
+	}
+	until(s.t, "the world ends", func() bool {
+		info, err := world.ReadInfo(s.by.state)
+		return err == nil && info == nil
+	})
+	until(s.t, "no process is left behind", func() bool { return len(processesOf(s.by.program, s.by.state)) == 0 })
+}
+
+func readFile(t *testing.T, path string) string {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+func writeFile(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
