@@ -7,9 +7,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"text/tabwriter"
+	"time"
 
 	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/fleet"
+	"github.com/degradedmode/ic/internal/incident"
 	"github.com/degradedmode/ic/internal/model"
 	"github.com/spf13/cobra"
 )
@@ -39,14 +42,44 @@ func (a *app) auditShowCmd() *cobra.Command {
 				return fail(exitFailed, "no %s is recorded in %s", orElse(strings.Join(args, " "), "incident"), c.State).
 					hinting("incidents are the folders below incidents/ in the state folder")
 			}
-			return a.print(chosen.State, func(w io.Writer) {
-				fmt.Fprintf(w, "incident %s\n", chosen.ID)
-				for _, l := range chosen.State.Lines {
-					fmt.Fprintf(w, "%s  %-8s %-14s %s\n", l.At.UTC().Format("2006-01-02 15:04:05Z"), l.Actor, l.Kind, l.Text)
-				}
-			})
+			if chosen.Err != nil {
+				a.note("not all of it can be read: %v", chosen.Err)
+				a.code = exitIntegrity
+			}
+			return a.print(storyOf(chosen), func(w io.Writer) { printStory(w, chosen) })
 		},
 	}
+}
+
+// story is the history of an incident as JSON.
+type story struct {
+	Incident  model.Incident     `json:"incident"`
+	OpenedBy  string             `json:"opened_by"`
+	ClosedAt  time.Time          `json:"closed_at,omitzero"`
+	Issued    []model.Issued     `json:"issued"`
+	Overrides []model.Override   `json:"overrides"`
+	Lines     []incident.LogLine `json:"lines"`
+}
+
+func storyOf(s *audit.Summary) story {
+	out := story{Incident: s.State.Incident, OpenedBy: s.State.OpenedBy, ClosedAt: s.State.ClosedAt, Issued: s.State.Issued, Overrides: s.State.Overrides}
+	for _, l := range s.State.Lines {
+		out.Lines = append(out.Lines, incident.LogLine{At: l.At, Actor: l.Actor, Kind: string(l.Kind), Text: l.Text})
+	}
+	return out
+}
+
+func printStory(w io.Writer, s *audit.Summary) {
+	fmt.Fprintf(w, "incident %s", s.ID)
+	if s.State.Incident.Title != "" {
+		fmt.Fprintf(w, ": %s", s.State.Incident.Title)
+	}
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, l := range s.State.Lines {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", l.At.UTC().Format("2006-01-02 15:04:05Z"), l.Actor, l.Kind, l.Text)
+	}
+	t.Flush()
 }
 
 func latest(all []audit.Summary, args []string) *audit.Summary {
@@ -210,6 +243,7 @@ func printVerification(w io.Writer, v *verification) {
 	}
 	switch {
 	case !v.OK:
+		fmt.Fprintf(w, "the log is NOT whole: %s\n", counted(len(v.Problems), "problem"))
 	case v.HostSaid == 0:
 		fmt.Fprintf(w, "the log is whole: %d entries; no head from a host was held against it, so a cut end or a fork would not show\n", v.Result.Entries)
 	default:

@@ -101,6 +101,9 @@ func parseConfig(path string, raw []byte) (config, error) {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
 	top := doc.Content[0]
+	if top.Tag == "!!null" {
+		return c, nil
+	}
 	if top.Kind != yaml.MappingNode {
 		return c, fmt.Errorf("%s:%d:%d: want keys and values, like \"fleet: shop\"", path, top.Line, top.Column)
 	}

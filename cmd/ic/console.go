@@ -36,7 +36,15 @@ func (a *app) console(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	died := make(chan any, 1)
 	go func() {
+		// A panic beside the console would leave the terminal raw.
+		defer func() {
+			if p := recover(); p != nil {
+				died <- p
+				cancel()
+			}
+		}()
 		d.Run(ctx)
 	}()
 	err = tui.Run(ctx, &consoleDesk{d}, tui.Options{
@@ -44,6 +52,14 @@ func (a *app) console(cmd *cobra.Command, _ []string) error {
 		Environ: os.Environ(), NoColor: a.getenv("NO_COLOR") != "",
 		Runbooks: func() []tui.Runbook { return tui.RunbooksOf(b) },
 	})
+	select {
+	case p := <-died:
+		err = errors.Join(err, fail(exitFailed, "the console stopped watching: %v", p))
+	default:
+	}
+	if errors.Is(err, tui.ErrInterrupted) {
+		err = &failure{code: exitInterrupted, err: err}
+	}
 	return errors.Join(err, d.Close())
 }
 

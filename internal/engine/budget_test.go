@@ -42,6 +42,9 @@ func TestABudgetIsSharedByGrantsAndEndsExactly(t *testing.T) {
 	for range 25 {
 		h.wantOpen(true)
 	}
+	if now := h.clock.Now(); !h.IsOpen("risk", "checkout", now) || h.IsOpen("risk", "catalog", now) {
+		t.Error("IsOpen is wrong about the service")
+	}
 	h.take(open(10*time.Minute, start), "bea")
 	if n := drain(h); n != 15 {
 		t.Errorf("%d items passed after 25 of 40", n)

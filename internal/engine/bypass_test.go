@@ -181,6 +181,10 @@ func TestARevokedKeyClosesBypassesOnlyAndTakesNothingNew(t *testing.T) {
 	h.start()
 	h.wantTier("checkout", 3)
 	h.wantOpen(false)
+	h.clock.pass(10 * time.Minute)
+	if got := h.refused(opened); got != "" {
+		t.Errorf("the report still says %q about a bypass whose time is over", got)
+	}
 }
 
 func TestANewPolicyJudgesBypassesAfresh(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -173,6 +174,67 @@ func TestAKillAtEveryChangeOfTheFolderLosesNothingObeyed(t *testing.T) {
 			return
 		}
 	}
+}
+
+// hanging is a folder whose writes do not return until they are let go.
+type hanging struct {
+	*engine.Memory
+	hangs   atomic.Bool
+	reached chan struct{}
+	letGo   chan struct{}
+}
+
+func (f *hanging) Create(name string) (engine.File, error) {
+	file, err := f.Memory.Create(name)
+	return &hangingFile{file, f}, err
+}
+
+type hangingFile struct {
+	engine.File
+	folder *hanging
+}
+
+func (f *hangingFile) Sync() error {
+	if f.folder.hangs.Load() {
+		f.folder.reached <- struct{}{}
+		<-f.folder.letGo
+	}
+	return f.File.Sync()
+}
+
+func TestADiskThatHangsHoldsUpNobodyWhoAsks(t *testing.T) {
+	h := newHost(t)
+	disk := &hanging{Memory: engine.NewMemory(), reached: make(chan struct{}), letGo: make(chan struct{})}
+	h.folder = disk
+	h.start()
+	h.take(open(10*time.Minute, start))
+	h.wantOpen(true)
+	_, shedding := h.make(shed(3))
+	_, recovery := h.make(step(3, 100, h.live()[0]))
+
+	disk.hangs.Store(true)
+	done := make(chan engine.Result, 2)
+	now := h.clock.Now()
+	go func() { done <- h.Offer("test", shedding, now) }()
+	<-disk.reached
+	go func() { done <- h.Offer("test", recovery, now) }()
+
+	h.wantTier("checkout", 3) // tightening is in force while it is being written
+	h.wantState(engine.StateUnpersisted)
+	if h.Off("reviews", "checkout", h.clock.Now()) || !h.IsOpen("risk", "checkout", h.clock.Now()) {
+		t.Error("an answer is wrong while the disk hangs")
+	}
+	h.clock.pass(10 * time.Minute)
+	h.wantOpen(false) // and what ends, ends
+
+	disk.hangs.Store(false)
+	close(disk.letGo)
+	for range 2 {
+		if r := <-done; r.Code != "" || !r.New {
+			t.Errorf("after the disk is back: %+v", r)
+		}
+	}
+	h.wantState(engine.StateOK)
 }
 
 // stored is a folder with one of everything, and the names of its newest file.

@@ -64,6 +64,11 @@ func (e *Engine) settle(statements []*held, records []record, now model.Instant)
 func (e *Engine) write(records []record, now model.Instant) error {
 	e.disk.Lock()
 	defer e.disk.Unlock()
+	return e.append(records, now)
+}
+
+// append is write while the disk is held.
+func (e *Engine) append(records []record, now model.Instant) error {
 	if err := e.ready(now); err != nil {
 		return err
 	}

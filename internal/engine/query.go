@@ -79,12 +79,16 @@ func (e *Engine) spend(g *grant, amount model.Money, now model.Instant) model.Co
 // reserve makes the next block of a budget durable before anything of it is
 // used.
 func (e *Engine) reserve(g *grant, want use, now model.Instant) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.store != nil {
-		if e.write([]record{budgetRecord(g.period, want)}, now) != nil {
-			return false
-		}
+	if e.store == nil {
+		g.budget.reserve(want)
+		return true
+	}
+	// The disk is held until the block counts: a new generation of the file that
+	// was written in between would not have it.
+	e.disk.Lock()
+	defer e.disk.Unlock()
+	if e.append([]record{budgetRecord(g.period, want)}, now) != nil {
+		return false
 	}
 	g.budget.reserve(want)
 	return true

@@ -44,6 +44,10 @@ func (d *Desk) backendsOf(w *model.World) []BackendView {
 	out := make([]BackendView, len(candidates))
 	for i, s := range breakglass.Rank(candidates, d.failing(), live) {
 		out[i] = BackendView{Name: s.Name, Dependencies: s.Dependencies, Overlap: s.Shared, Rehearsed: w.Rehearsals["backend/"+s.Name]}
+		if known, ok := d.described.Load(s.Name); ok {
+			described := known.(sdk.Description)
+			out[i].Carrier, out[i].Restarts = string(described.Carrier), described.Restarts
+		}
 	}
 	return out
 }

@@ -49,6 +49,7 @@ func (d *Desk) planWith(ctx context.Context, b Backend, open OpenBackend, tokens
 	if err != nil {
 		return plan, fmt.Errorf("%s: plan: %w", b.Name, err)
 	}
+	d.described.Store(b.Name, described)
 	plan.Carrier, plan.Digest = string(described.Carrier), made.Digest
 	plan.Restarts, plan.Targets, plan.LeftOut = made.Restarts, made.Targets, made.LeftOut
 	plan.LastKnownGood = lastKnownGood(w, plan.Hosts, made.LastKnownGood)

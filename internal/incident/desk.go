@@ -87,6 +87,8 @@ type Desk struct {
 	seen    observed
 	history *history
 
+	described sync.Map // backend -> sdk.Description, once it was asked
+
 	acts sync.Mutex // one act at a time: its verdict must still be true when it is carried
 
 	mu  sync.Mutex

@@ -59,17 +59,13 @@ func (d *Desk) Refuse(ctx context.Context, p Preview) (Result, error) {
 }
 
 // adopt puts a draft into the incident and the policy of the world it is judged
-// in: a confirmation may have been on screen for a while.
+// in: a confirmation may have been on screen for a while. Start and end stay as
+// they were shown: what was confirmed is the most that is signed, and a slow
+// answer only makes a window shorter.
 func adopt(r *model.Directive, w *model.World) {
 	r.Incident, r.Policy, r.Fleet = w.Incident.ID, w.Policy, w.Fleet
-	shift := w.Now.Truncate(time.Second).Sub(r.IssuedAt)
-	if shift <= 0 {
-		return
-	}
-	// The window starts when it is confirmed, not when it was drafted.
-	r.IssuedAt, r.NotBefore = r.IssuedAt.Add(shift), r.NotBefore.Add(shift)
-	if !r.NotAfter.IsZero() {
-		r.NotAfter = r.NotAfter.Add(shift)
+	if now := w.Now.Truncate(time.Second); now.After(r.IssuedAt) {
+		r.IssuedAt = now
 	}
 }
 

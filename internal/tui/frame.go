@@ -24,7 +24,7 @@ type edge struct{ left, right, fill, badge, line string }
 // drill at the right: a person must see both.
 func edgeOf(sc *scene) edge {
 	e := edgeOfMode(sc.snap.Mode)
-	if sc.snap.Mode == model.BreakGlass && len(sc.snap.Faults) > 0 {
+	if sc.snap.Mode == model.BreakGlass && sc.snap.Rehearsal {
 		drill := edgeOfMode(model.Rehearsing)
 		e.right, e.badge = drill.right, e.badge+"- REHEARSAL - "
 	}
@@ -129,15 +129,35 @@ func (m *console) header() []line {
 	who := commander(sc)
 	ends, head := policyLeft(sc), logHead(sc)
 	if m.width < namesWidth {
-		return []line{
-			justify(left, line{{fmt.Sprintf(" [%d] ", m.at+1), strong}, {clockText, normal}}, w),
-			line{{who.glyph(), who.ink}, {who.text, who.ink}},
-			justify(line{{ends.glyph(), ends.ink}, {ends.text, ends.ink}}, line{{head.text, head.ink}}, w),
-		}
+		right := line{{fmt.Sprintf(" [%d] ", m.at+1), strong}, {clockText, normal}}
+		return append(narrow(left, right, line{{who.glyph(), who.ink}, {who.text, who.ink}}, w),
+			justify(line{{ends.glyph(), ends.ink}, {ends.text, ends.ink}}, line{{head.text, head.ink}}, w))
 	}
 	in := incidentName(sc)
 	left = append(left, span{"   " + in.text, in.ink})
 	return []line{justify(left, line{{"  " + clockText, strong}}, w), evidence(who, ends, head, w), m.tabs(e, w)}
+}
+
+// narrow is where we stand and who commands, in a window that has no room for
+// both as they are: the mode loses its marks first, then the fleet moves to the
+// second line. Neither is ever cut off for the other.
+func narrow(left, right, who line, width int) []line {
+	room := width - cells(right.plain())
+	if cells(left.plain()) > room {
+		var words []string
+		for _, word := range strings.Fields(left[0].text) {
+			if len(word) > 1 {
+				words = append(words, word)
+			}
+		}
+		left[0].text = " " + strings.Join(words, " ") + " "
+	}
+	if cells(left.plain()) > room {
+		short := strings.NewReplacer(" (you)", "").Replace(who[1].text)
+		who = line{{" " + strings.TrimSpace(left[1].text) + " ", strong}, who[0], {short, who[1].ink}}
+		left = left[:1]
+	}
+	return []line{justify(left, right, width), who}
 }
 
 // evidence is who commands, and by what policy and log; in the shortest words

@@ -194,3 +194,11 @@ func TestOldSnapshotIsSaid(t *testing.T) {
 	h.send(redrawMsg{})
 	h.sees("~ stale: every number here is at least 5m old")
 }
+
+// A narrow window cuts off neither the mode nor the fleet for the other.
+func TestANarrowWindowKeepsModeAndFleet(t *testing.T) {
+	h := sitDown(t, newDesk(as(drill(), model.BreakGlass)), 40, 10)
+	h.sees("BREAK-GLASS REHEARSAL", "shop-demo", "alice commands", "03:14 UTC", "[1]")
+	h = sitDown(t, newDesk(drill()), 40, 10)
+	h.sees("REHEARSAL", "shop-demo", "alice (you) commands", "03:14 UTC", "[1]")
+}

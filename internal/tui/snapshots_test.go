@@ -233,7 +233,7 @@ func calm() incident.Snapshot {
 // drill is a rehearsal with faults.
 func drill() incident.Snapshot {
 	s := trouble()
-	s.Mode, s.World.Mode = model.Rehearsing, model.Rehearsing
+	s.Rehearsal, s.Mode, s.World.Mode = true, model.Rehearsing, model.Rehearsing
 	s.Faults = []incident.FaultView{{Name: "flags-down", Text: "the flag service answers nobody", Active: true}, {Name: "payment-risk-down", Text: "risk scoring is gone"}}
 	return s
 }

@@ -167,3 +167,23 @@ func endAll(t *testing.T, paths ...string) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
+
+// chapter is one part of a long test.
+type chapter struct {
+	name string
+	tell func()
+}
+
+// chapters runs the parts in order, with the time at which each was over. After
+// one that fails nothing that follows would mean anything.
+func chapters(t *testing.T, all []chapter) {
+	t.Helper()
+	began := time.Now()
+	for _, c := range all {
+		c.tell()
+		if t.Failed() {
+			t.Fatalf("in the chapter %q, %.1f s after the start", c.name, time.Since(began).Seconds())
+		}
+		t.Logf("%5.1f s  %s", time.Since(began).Seconds(), c.name)
+	}
+}

@@ -131,10 +131,9 @@ func (s *screen) flaw(f frame) string {
 	if len(lines) != s.height {
 		return fmt.Sprintf("had %d lines in a window of %d", len(lines), s.height)
 	}
-	mark := lines[0][0]
 	for i, l := range lines {
 		switch {
-		case utf8.RuneCountInString(l) != s.width || l[0] != mark || l[len(l)-1] != mark:
+		case utf8.RuneCountInString(l) != s.width || l[0] != lines[0][0] || l[len(l)-1] != lines[0][len(lines[0])-1]:
 			return fmt.Sprintf("had no edge around line %d", i+1)
 		case strings.ContainsFunc(l, func(r rune) bool { return r == utf8.RuneError || unicode.IsControl(r) }):
 			return fmt.Sprintf("had garbage in line %d", i+1)

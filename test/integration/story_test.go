@@ -47,25 +47,20 @@ func TestTheStoryInTmux(t *testing.T) {
 		screen: newScreen(t, 100, 34, environment(home)),
 		by:     &seat{t: t, program: program, state: state, env: environment(home)},
 	}
-	began := time.Now()
-	chapter := func(name string, tell func()) {
-		tell()
-		if !t.Failed() {
-			t.Logf("%5.1f s  %s", time.Since(began).Seconds(), name)
-		}
-	}
-	chapter("the demo starts", s.starts)
-	chapter("the terminal is given back", s.givesTheTerminalBack)
-	chapter("1 payment-risk dies", s.somethingBreaks)
-	chapter("2 a right is used", s.usesARight)
-	chapter("3 half of the fleet is cut off", s.losesHalfOfTheFleet)
-	chapter("4 glass is broken", s.breaksGlass)
-	chapter("5 it sheds, and goes back slowly", s.goesBackSlowly)
-	chapter("6 the bypass ends by itself", s.endsByItself)
-	chapter("6 the demo is attached to again", s.attachesAgain)
-	chapter("7 what is left is tidied up", s.tidiesUp)
-	chapter("8 the log proves it", s.provesIt)
-	chapter("the demo ends", s.ends)
+	chapters(t, []chapter{
+		{"the demo starts", s.starts},
+		{"the terminal is given back", s.givesTheTerminalBack},
+		{"1 payment-risk dies", s.somethingBreaks},
+		{"2 a right is used", s.usesARight},
+		{"3 half of the fleet is cut off", s.losesHalfOfTheFleet},
+		{"4 glass is broken", s.breaksGlass},
+		{"5 it sheds, and goes back slowly", s.goesBackSlowly},
+		{"6 the bypass ends by itself", s.endsByItself},
+		{"6 the demo is attached to again", s.attachesAgain},
+		{"7 what is left is tidied up", s.tidiesUp},
+		{"8 the log proves it", s.provesIt},
+		{"the demo ends", s.ends},
+	})
 	t.Logf("%d frames said REHEARSAL, the fleet and the time", s.frames)
 }
 
@@ -189,13 +184,7 @@ func (s *story) losesHalfOfTheFleet() {
 	s.fault("flags-partition")
 	s.sheds(2, "partial: 30 of 60 hosts report it")
 	id := s.inForce(model.Shed).ID
-	var lacking []string
-	for _, v := range s.reports() {
-		if !holds(&v, id) {
-			lacking = append(lacking, v.Host)
-		}
-	}
-	slices.Sort(lacking)
+	lacking := lackers(reports(s.t, s.inv), id)
 	if len(lacking) != 30 {
 		s.t.Fatalf("%d hosts lack the order: %v", len(lacking), lacking)
 	}
@@ -242,10 +231,8 @@ func (s *story) breaksGlass() {
 	s.shows("result effective: 60 of 60 hosts hold all of it", "60 of 60 hold it: shed all services to tier 2", "to be removed (u)")
 	s.until("the mode of an override", func(f frame) bool { return f.matches(`^# # BREAK-GLASS # .*REHEARSAL`) })
 	id := s.inForce(model.Shed).ID
-	for _, v := range s.reports() {
-		if !holds(&v, id) {
-			s.t.Errorf("the screen says that 60 of 60 hold it, and %s does not", v.Host)
-		}
+	if lacking := lackers(reports(s.t, s.inv), id); len(lacking) > 0 {
+		s.t.Errorf("the screen says that 60 of 60 hold it, and %v do not", lacking)
 	}
 	s.press("1")
 }
@@ -303,57 +290,7 @@ func (s *story) endsByItself() {
 		}
 		return true
 	})
-	s.endsOnEveryHost(id, ends)
-}
-
-// endsOnEveryHost follows the reports of all hosts until none holds the bypass:
-// nobody may have held it after its end, nobody may have lost it before.
-func (s *story) endsOnEveryHost(id string, ends time.Time) {
-	s.t.Helper()
-	last := map[string]time.Time{} // by host: when it last said that it holds it
-	deadline, tick := time.After(2*time.Minute), time.NewTicker(100*time.Millisecond)
-	defer tick.Stop()
-	for over := 0; over < len(s.inv.Hosts); {
-		over = 0
-		for _, v := range s.reports() {
-			switch at := v.Report.At; {
-			case holds(&v, id) && at.After(ends):
-				s.t.Fatalf("%s holds the bypass at %s, %s after its end", v.Host, at, at.Sub(ends))
-			case holds(&v, id):
-				last[v.Host] = at
-			case at.Before(ends):
-				s.t.Fatalf("%s has lost the bypass at %s, %s before its end", v.Host, at, ends.Sub(at))
-			default:
-				over++
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			s.t.Fatalf("%d of %d hosts have ended the bypass", over, len(s.inv.Hosts))
-		}
-	}
-	for _, h := range s.inv.Hosts {
-		if ends.Sub(last[h.Name]) > 5*time.Second {
-			s.t.Errorf("%s was last seen with the bypass at %s: its end at %s proves nothing", h.Name, last[h.Name], ends)
-		}
-	}
-}
-
-// reports are those of all hosts, by HTTP and not by way of any console.
-func (s *story) reports() []model.HostView {
-	s.t.Helper()
-	views := fleet.Pull(s.t.Context(), s.inv, fleet.Options{Fleet: world.Fleet, Now: time.Now, Timeout: patience})
-	for _, v := range views {
-		if v.Report == nil {
-			s.t.Fatalf("%s does not report: %s", v.Host, v.Detail)
-		}
-	}
-	return views
-}
-
-func holds(v *model.HostView, id string) bool {
-	return slices.ContainsFunc(v.Report.Live, func(l model.ReportLive) bool { return l.ID == id })
+	endsEverywhere(s.t, s.inv, id, ends)
 }
 
 // attachesAgain starts the demo's console once more: the world has gone on.

@@ -350,7 +350,7 @@ func read(t *testing.T, path string) string {
 }
 
 func TestAStrangersAnnouncementIsRefused(t *testing.T) {
-	for _, text := range []string{"", "{", `{"v":2,"realm":"drill"}`, `{"v":1,"realm":"production","control":"http://127.0.0.1:1"}`} {
+	for _, text := range []string{"", "{", `{"v":2,"realm":"ic-drill"}`, `{"v":1,"realm":"production","control":"http://127.0.0.1:1"}`} {
 		state := t.TempDir()
 		if err := os.WriteFile(filepath.Join(state, InfoFile), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
