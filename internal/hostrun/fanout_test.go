@@ -20,6 +20,7 @@ import (
 	"github.com/degradedmode/ic/internal/hostclock"
 	"github.com/degradedmode/ic/internal/hostrun"
 	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/internal/policy"
 	"github.com/degradedmode/ic/internal/policy/policytest"
 	"github.com/oklog/ulid/v2"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -60,74 +61,91 @@ func median(d []time.Duration) time.Duration {
 	return s[len(s)/2]
 }
 
-// fanOut is an etcd with two fleets on it, one in memory and one on disk.
+// fanOut is one fleet in memory and one on disk, each with an etcd of its own, and
+// the bare watchers on a third.
 type fanOut struct {
-	etcd         *flagservice.Service
-	carrier      *etcd.Carrier
+	memory, disk *side
 	client       *clientv3.Client
 	watchers     []clientv3.WatchChan
-	memory, disk []*hostrun.Runner
 	bundleRef    model.PolicyRef
 	files        []*os.File
 	round        int
 }
 
+// side is one fleet and its flag service.
+type side struct {
+	carrier *etcd.Carrier
+	hosts   []*hostrun.Runner
+}
+
 func newFanOut(b *testing.B) *fanOut {
-	ctx := b.Context()
-	service, err := flagservice.Start(ctx, b.TempDir())
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(service.Kill)
-	f := &fanOut{etcd: service, client: dial(b, service)}
-	f.carrier, err = etcd.New(ctx, etcd.Options{
-		Endpoints: []string{service.Endpoint()}, Fleet: policytest.Fleet, Now: time.Now, After: time.After, Rand: func() float64 { return 0.5 },
-	})
-	if err != nil {
-		b.Fatal(err)
-	}
 	_, bundle, _ := policytest.Shop(b)
-	f.bundleRef = bundle.Ref
-	clock := hostclock.New(hostclock.Trust)
 	root := b.TempDir()
-	start := func(name string, folder engine.Folder) *hostrun.Runner {
-		r, err := hostrun.Start(hostrun.Config{
-			Engine: engine.Config{Fleet: policytest.Fleet, Host: name, Services: []string{"edge"}, Realm: directive.Production,
-				Bundle: bundle, Folder: folder, Rand: crand.Reader, Software: "bench"},
-			Clock: clock, Etcd: []string{service.Endpoint()}, FullReadEvery: time.Hour,
-		})
-		if err != nil {
-			b.Fatal(err)
-		}
-		b.Cleanup(func() { _ = r.Stop() })
-		return r
-	}
+	f := &fanOut{bundleRef: bundle.Ref}
+	f.memory = newSide(b, bundle, func(string) (engine.Folder, error) { return engine.NewMemory(), nil })
+	f.disk = newSide(b, bundle, func(name string) (engine.Folder, error) { return engine.OpenDir(filepath.Join(root, name)) })
+	bare := serve(b)
+	f.client = dial(b, bare)
 	for i := range fleetSize {
-		name := fmt.Sprintf("edge-%04d", i)
-		folder, err := engine.OpenDir(filepath.Join(root, name))
-		if err != nil {
-			b.Fatal(err)
-		}
-		f.disk = append(f.disk, start(name, folder))
-		f.memory = append(f.memory, start(name, engine.NewMemory()))
-		f.watchers = append(f.watchers, dial(b, service).Watch(ctx, "/bare"))
-		file, err := os.Create(filepath.Join(root, "bare-"+name))
+		f.watchers = append(f.watchers, dial(b, bare).Watch(b.Context(), "/bare"))
+		file, err := os.Create(filepath.Join(root, fmt.Sprintf("bare-%d", i)))
 		if err != nil {
 			b.Fatal(err)
 		}
 		b.Cleanup(func() { file.Close() })
 		f.files = append(f.files, file)
 	}
-	for i := range 60 { // until 2,000 connections have settled
-		if f.carrier.Put(ctx, ulid.Make().String(), "ic1.warm.up") == nil {
-			break
+	for _, s := range []*side{f.memory, f.disk} {
+		f.measure(b, s) // everybody is connected
+	}
+	f.bareWatch(b)
+	return f
+}
+
+func newSide(b *testing.B, bundle *policy.Bundle, folder func(name string) (engine.Folder, error)) *side {
+	service := serve(b)
+	s := &side{}
+	var err error
+	s.carrier, err = etcd.New(b.Context(), etcd.Options{
+		Endpoints: []string{service.Endpoint()}, Fleet: policytest.Fleet, Now: time.Now, After: time.After, Rand: func() float64 { return 0.5 },
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	clock := hostclock.New(hostclock.Trust)
+	for i := range fleetSize {
+		name := fmt.Sprintf("edge-%04d", i)
+		at, err := folder(name)
+		if err != nil {
+			b.Fatal(err)
 		}
-		if i == 59 {
-			b.Fatal("etcd did not settle")
+		r, err := hostrun.Start(hostrun.Config{
+			Engine: engine.Config{Fleet: policytest.Fleet, Host: name, Services: []string{"edge"}, Realm: directive.Production,
+				Bundle: bundle, Folder: at, Rand: crand.Reader, Software: "bench"},
+			Clock: clock, Etcd: []string{service.Endpoint()}, FullReadEvery: time.Hour,
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = r.Stop() })
+		s.hosts = append(s.hosts, r)
+	}
+	for range 60 { // until 1,000 connections have settled
+		if s.carrier.Put(b.Context(), ulid.Make().String(), "ic1.warm.up") == nil {
+			return s
 		}
 	}
-	f.measure(b, append(slices.Clone(f.disk), f.memory...)) // everybody is connected
-	return f
+	b.Fatal("etcd did not settle")
+	return nil
+}
+
+func serve(b *testing.B) *flagservice.Service {
+	service, err := flagservice.Start(b.Context(), b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(service.Kill)
+	return service
 }
 
 func dial(b *testing.B, s *flagservice.Service) *clientv3.Client {
@@ -139,30 +157,32 @@ func dial(b *testing.B, s *flagservice.Service) *clientv3.Client {
 	return c
 }
 
+// look is how often the hosts are asked: looking must not take what is measured.
+const look = 5 * time.Millisecond
+
 // measure puts one shed and waits until 99 % of the hosts are at its tier and,
 // where they have a disk, have written it.
-func (f *fanOut) measure(b *testing.B, hosts []*hostrun.Runner) time.Duration {
+func (f *fanOut) measure(b *testing.B, s *side) time.Duration {
 	f.round++
 	id, token := f.shed(b)
 	began := time.Now()
-	if err := f.carrier.Put(b.Context(), id, token); err != nil {
+	if err := s.carrier.Put(b.Context(), id, token); err != nil {
 		b.Fatal(err)
 	}
 	deadline := began.Add(2 * time.Minute)
-	pending := slices.Clone(hosts)
-	for len(pending) > len(hosts)/100 {
-		pending = slices.DeleteFunc(pending, func(r *hostrun.Runner) bool { return f.holds(r) })
-		if time.Now().After(deadline) {
-			b.Fatalf("%d of %d hosts never got it", len(pending), len(hosts))
+	pending := slices.Clone(s.hosts)
+	wait := func(left int) {
+		for len(pending) > left {
+			if time.Now().After(deadline) {
+				b.Fatalf("%d of %d hosts never got it", len(pending), len(s.hosts))
+			}
+			time.Sleep(look)
+			pending = slices.DeleteFunc(pending, f.holds)
 		}
-		time.Sleep(time.Millisecond) // looking must not take what is being measured
 	}
+	wait(len(s.hosts) / 100)
 	took := time.Since(began)
-	for _, r := range hosts { // the rest, outside of the measure
-		for !f.holds(r) && time.Now().Before(deadline) {
-			time.Sleep(time.Millisecond)
-		}
-	}
+	wait(0) // the rest, outside of the measure
 	return took
 }
 

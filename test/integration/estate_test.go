@@ -28,9 +28,6 @@ import (
 
 const (
 	hosts = 5
-	// bypassLasts is the window of a bypass here: long enough for everything that
-	// has to happen while it is open on a slow machine.
-	bypassLasts = 75 * time.Second
 	// sourceAge is when /freshz fails: much later than a healthy agent reads
 	// everything again, which is every 30 s.
 	sourceAge = "1m"
@@ -143,7 +140,6 @@ func (e *estate) signPolicy(dir string) {
 	p := policytest.Params()
 	p.Expires = time.Now().AddDate(1, 0, 0)
 	p.Pace = templates.TestPace()
-	p.Pace.SmallOrders = model.Duration(bypassLasts)
 	p.Git = map[string]string{"repo": e.pipeline.Repo(), "branch": pipeline.Branch, "path": pipeline.EnvFile}
 	p.Queries = map[string]string{
 		templates.CheckoutP99:    `vector(0.2)`,

@@ -51,9 +51,9 @@ func TestRealParts(t *testing.T) {
 		{"5 Prometheus dies", n.losesPrometheus},
 		{"6 console and etcd die, a disk lies", n.losesTheRest},
 		{"6 the bypass ends by itself", n.endsByItself},
+		{"memory", n.staysSmall},
 		{"6 nothing brings it back", n.staysEnded},
 		{"a client in another language: ended", func() { n.asks("freshz 503", "49.99 no closed", "50.00 no closed", "in force 2", "metrics 2") }},
-		{"memory", n.staysSmall},
 		{"8 the log proves it", n.provesIt},
 	})
 }

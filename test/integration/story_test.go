@@ -115,7 +115,7 @@ func (s *story) givesTheTerminalBack() {
 
 // somethingBreaks begins the fault by key; the one line names the right that fits.
 func (s *story) somethingBreaks() {
-	s.press("1")
+	s.view("1 Overview")
 	s.fault("payment-risk-down")
 	s.until("the right that fits", func(f frame) bool {
 		return f.matches(`(?m)^.!? ?.*payment-risk-up is 0 %`) && f.has("-> enter: risk-bypass-small-orders")
@@ -188,7 +188,7 @@ func (s *story) losesHalfOfTheFleet() {
 	if len(lacking) != 30 {
 		s.t.Fatalf("%d hosts lack the order: %v", len(lacking), lacking)
 	}
-	s.press("5")
+	s.view("5 Fleet")
 	f := s.until("the hosts that lack it", func(f frame) bool { return f.has("30/60 hosts follow, 30 behind") })
 	var shown []string
 	row := regexp.MustCompile(`^.[> ]. (\S+) +\S+ +lacks 1 order +` + id[len(id)-6:] + ` +\d+s +direct`)
@@ -202,7 +202,15 @@ func (s *story) losesHalfOfTheFleet() {
 	}
 	s.press("Enter")
 	s.shows("lacks shed all services to tier 2", "sources", "etcd,")
-	s.press("Escape", "1")
+	s.press("Escape")
+	s.view("1 Overview")
+}
+
+// view goes to one of the six.
+func (s *story) view(name string) {
+	s.t.Helper()
+	s.press(name[:1])
+	s.until("the view "+name, func(f frame) bool { return f.has("[" + name + "]") })
 }
 
 // sheds gives the order by key. It asks for one key and no typed text: shedding
@@ -219,7 +227,8 @@ func (s *story) sheds(tier int, outcome string) {
 
 // breaksGlass carries what half of the fleet lacks through the deploy pipeline.
 func (s *story) breaksGlass() {
-	s.press("3", "Enter")
+	s.view("3 Break-glass")
+	s.press("Enter")
 	s.shows("plan by git", "restarts 60 of 60 hosts", "on disk last-known-good: yes, on every host",
 		"fleet/ic.env", "before (empty)", "after", "shed all services to tier 2")
 	s.press("Enter")
@@ -234,7 +243,7 @@ func (s *story) breaksGlass() {
 	if lacking := lackers(reports(s.t, s.inv), id); len(lacking) > 0 {
 		s.t.Errorf("the screen says that 60 of 60 hold it, and %v do not", lacking)
 	}
-	s.press("1")
+	s.view("1 Overview")
 }
 
 // goesBackSlowly sheds further, and recovers: never by a jump, one tier at a time,
@@ -324,7 +333,8 @@ func (s *story) tidiesUp() {
 	s.shows("BREAK-GLASS", "undo", "type undo git")
 	s.typed("undo git")
 	s.until("the mode without an override", func(f frame) bool { return f.matches(`^: - REHEARSAL - `) && f.has("no override is on any host") })
-	s.press("1", "i")
+	s.view("1 Overview")
+	s.press("i")
 	s.choose("close the incident")
 	s.yes()
 	s.until("that it is closed", func(f frame) bool { return f.has("[ Close ]") && !f.has("failed") && !f.has("needs") })
