@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -31,6 +32,7 @@ func (d *Desk) view() Snapshot {
 		Log: linesOf(&state), Proposals: d.proposals(&w, &state),
 	}
 	s.Skew = d.skewOf(&w, &h)
+	s.Headline = withSkew(s.Headline, &s.Skew, len(w.Overrides) > 0)
 	s.Live, s.Unknown = d.live(&w)
 	s.Carriers = d.carriersOf(&h)
 	if incident != "" {
@@ -169,6 +171,15 @@ func (d *Desk) skewOf(w *model.World, h *heard) SkewView {
 		Hosts: v.Total, Unknown: v.Unknown, Effective: v.Effective, Lacking: v.Lacking, Unreachable: v.Unreachable, Stale: v.Stale,
 		Alarm: v.Alarm, At: h.hostsAt, InventoryAt: w.Inventory.At,
 	}
+}
+
+// withSkew lets hosts that have not got what was issued speak up, unless a right
+// is called for or glass is broken already.
+func withSkew(h decisions.Headline, skew *SkewView, broken bool) decisions.Headline {
+	if h.Right != "" || !skew.Alarm || broken {
+		return h
+	}
+	return decisions.Headline{Text: fmt.Sprintf("%d of %d hosts lack what was issued: break glass carries it past the flag service (b, ic break)", skew.Lacking, skew.Hosts)}
 }
 
 func (d *Desk) live(w *model.World) (live, unknown []LiveView) {

@@ -189,7 +189,10 @@ func (s *story) losesHalfOfTheFleet() {
 		s.t.Fatalf("%d hosts lack the order: %v", len(lacking), lacking)
 	}
 	s.view("5 Fleet")
-	f := s.until("the hosts that lack it", func(f frame) bool { return f.has("30/60 hosts follow, 30 behind") })
+	s.press("g") // to the first line: what is selected stays selected when it moves
+	f := s.until("the hosts that lack it", func(f frame) bool {
+		return f.has("30/60 hosts follow, 30 behind") && f.matches(`(?m)^.>. `+lacking[0])
+	})
 	var shown []string
 	row := regexp.MustCompile(`^.[> ]. (\S+) +\S+ +lacks 1 order +` + id[len(id)-6:] + ` +\d+s +direct`)
 	for _, l := range f.lines() {
@@ -202,7 +205,7 @@ func (s *story) losesHalfOfTheFleet() {
 	}
 	s.press("Enter")
 	s.shows("lacks shed all services to tier 2", "sources", "etcd,")
-	s.press("Escape")
+	s.press("Enter")
 	s.view("1 Overview")
 }
 
@@ -329,6 +332,7 @@ func (s *story) tidiesUp() {
 	s.choose("close the incident")
 	s.shows("cannot be given now: an override of git is still on hosts")
 	s.press("Escape")
+	s.until("the view again", func(f frame) bool { return !f.has("close incident") })
 	s.press("u")
 	s.shows("BREAK-GLASS", "undo", "type undo git")
 	s.typed("undo git")
