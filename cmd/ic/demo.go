@@ -215,11 +215,12 @@ func (a *app) copySelf(state string) (string, error) {
 	return to, nil
 }
 
-// leave asks whether the world should end with the console.
+// leave ends the world with the console unless somebody wants to keep it. A
+// terminal that has gone cannot be asked, and ends nothing.
 func (a *app) leave(ctx context.Context, c config) error {
-	fmt.Fprint(a.err, "the shop goes on without you. End it too? [y/N] ")
+	fmt.Fprint(a.err, "the shop goes on without you. End it too? [Y/n] ")
 	answer, err := readLine(a.in)
-	if err != nil || !strings.EqualFold(strings.TrimSpace(answer), "y") {
+	if err != nil || strings.EqualFold(strings.TrimSpace(answer), "n") {
 		a.note("it goes on; ic demo attaches again, ic demo stop ends it")
 		return nil
 	}

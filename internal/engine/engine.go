@@ -234,6 +234,14 @@ func (e *Engine) Close(now model.Instant) error {
 // Revision grows whenever what is in force or the policy changes.
 func (e *Engine) Revision() uint64 { return e.revision.Load() }
 
+// Condition is the state of a report, without the rest of it: StateUnpersisted
+// until everything the host holds is on disk.
+func (e *Engine) Condition() Condition {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.state()
+}
+
 // StoreError is why the last write to the folder failed; nil if it succeeded.
 func (e *Engine) StoreError() error {
 	e.mu.Lock()

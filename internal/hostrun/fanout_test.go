@@ -166,8 +166,14 @@ func (f *fanOut) measure(b *testing.B, s *side) time.Duration {
 	f.round++
 	id, token := f.shed(b)
 	began := time.Now()
-	if err := s.carrier.Put(b.Context(), id, token); err != nil {
-		b.Fatal(err)
+	for tries := 1; ; tries++ { // on a machine with other work etcd may be late; that is part of the measure
+		err := s.carrier.Put(b.Context(), id, token)
+		if err == nil {
+			break
+		}
+		if tries == 3 {
+			b.Fatal(err)
+		}
 	}
 	deadline := began.Add(2 * time.Minute)
 	pending := slices.Clone(s.hosts)
@@ -186,10 +192,9 @@ func (f *fanOut) measure(b *testing.B, s *side) time.Duration {
 	return took
 }
 
-// holds: the host is at the new tier, and has written what made it so. The second
-// question waits for the write that is under way.
+// holds: the host is at the new tier, and has on disk what made it so.
 func (f *fanOut) holds(r *hostrun.Runner) bool {
-	return r.Engine().Tier(f.scope(), r.Now()) == 1 && r.Engine().StoreError() == nil
+	return r.Engine().Tier(f.scope(), r.Now()) == 1 && r.Engine().Condition() != engine.StateUnpersisted
 }
 
 // scope is new in every round: a shed once given stays in force.

@@ -266,21 +266,9 @@ func (n *night) losesPrometheus() {
 		}
 	}
 	n.killPrometheus()
-	until(n.t, "the hosts that were cut off read the flag service again", func() bool {
-		return len(lackers(n.views(), n.shed)) == 0 && !slices.ContainsFunc(n.cut, func(a *agent) bool { return strings.Contains(etcdOf(a).Error, " ") })
-	})
+	connected(n.t, n.inv)
 	n.reached(n.run(done, "shed", "3", "--reason", "nobody sees anything"), incident.Effective, hosts)
 	n.by.must(needs, words("recover", "--yes"), "checkout-p99")
-}
-
-// etcdOf is what a host says about the flag service.
-func etcdOf(a *agent) model.ReportSource {
-	for _, s := range a.report().Sources {
-		if s.Name == hostrun.FromEtcd {
-			return s
-		}
-	}
-	return model.ReportSource{Error: "it is not named"}
 }
 
 // losesTheRest kills the console and the flag service, cuts hosts off, and flips a

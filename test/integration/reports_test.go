@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/degradedmode/ic/internal/fleet"
+	"github.com/degradedmode/ic/internal/hostrun"
 	"github.com/degradedmode/ic/internal/model"
 	"github.com/degradedmode/ic/internal/policy/policytest"
 )
@@ -30,6 +31,25 @@ func reports(t *testing.T, inv fleet.Inventory) []model.HostView {
 
 func holds(v *model.HostView, id string) bool {
 	return slices.ContainsFunc(v.Report.Live, func(l model.ReportLive) bool { return l.ID == id })
+}
+
+// sourceOf is what a host says about one of its sources.
+func sourceOf(v *model.HostView, name string) model.ReportSource {
+	for _, s := range v.Report.Sources {
+		if s.Name == name {
+			return s
+		}
+	}
+	return model.ReportSource{Error: "it is not named"}
+}
+
+// connected waits until every host reads the flag service again: each tries at
+// longer and longer distances.
+func connected(t *testing.T, inv fleet.Inventory) {
+	t.Helper()
+	until(t, "every host reads the flag service", func() bool {
+		return !slices.ContainsFunc(reports(t, inv), func(v model.HostView) bool { return sourceOf(&v, hostrun.FromEtcd).Error != "" })
+	})
 }
 
 // lackers names the hosts that do not hold a directive.

@@ -254,9 +254,10 @@ func (s *story) breaksGlass() {
 func (s *story) goesBackSlowly() {
 	s.fault("flags-partition")
 	s.fault("payment-risk-down")
+	connected(s.t, s.inv)
 	s.sheds(3, "effective: 60 of 60 hosts report it")
-	jump := s.by.must(denied, words("recover", "--to", "0", "--yes"), "from tier 3 to tier 0 is a jump", "one tier at a time")
-	if !regexp.MustCompile(`wait \d+s`).MatchString(jump.both()) {
+	jump := s.by.must(denied, words("recover", "--to", "0", "--yes"), "from tier 3 to tier 0 is a jump: recovery goes one tier at a time")
+	if !regexp.MustCompile(`tier 2 is possible in \d+s`).MatchString(jump.both()) {
 		s.t.Errorf("a jump is denied without the time to wait:\n%s", jump.both())
 	}
 	for _, percent := range []string{"10", "50", "100"} {
@@ -268,6 +269,7 @@ func (s *story) goesBackSlowly() {
 func (s *story) recovers(step string) {
 	s.t.Helper()
 	s.press("r")
+	s.choose("all services by recover")
 	s.shows("RECOVER", step)
 	s.yes()
 	s.shows("effective: 60 of 60 hosts report it", "[ Close ]")
@@ -317,6 +319,7 @@ func (s *story) attachesAgain() {
 	for _, name := range []string{"flags-down", "flags-partition", "payment-risk-down"} {
 		s.fault(name)
 	}
+	connected(s.t, s.inv)
 	s.shows("etcd connected", "60/60 hosts follow", "every signal is within its bounds")
 }
 
@@ -375,7 +378,7 @@ func (s *story) provesIt() {
 func (s *story) ends() {
 	s.press("q")
 	s.says = nil
-	s.until("the question", func(f frame) bool { return f.has("End it too? [y/N]") && s.ask("alternate_on") == "0" })
+	s.until("the question", func(f frame) bool { return f.has("End it too? [Y/n]") && s.ask("alternate_on") == "0" })
 	s.shows("attached to the demo that is running")
 	s.enter("y")
 	s.enter("stty -a | grep -o ' icanon\\| echo '; echo over")

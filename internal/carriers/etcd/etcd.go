@@ -16,6 +16,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
 )
 
 // Limits of one call and of what is read.
@@ -250,7 +251,8 @@ func (c *Carrier) retry(ctx context.Context, op func(*clientv3.Client) error) er
 	var last error
 	for try := 0; ; try++ {
 		client, err := c.connect(ctx)
-		if err == nil && try == 0 {
+		if err == nil && try == 0 && client.ActiveConnection().GetState() == connectivity.TransientFailure {
+			// Only then: it walks over a map that gRPC fills while it first connects.
 			client.ActiveConnection().ResetConnectBackoff()
 		}
 		if err == nil {
