@@ -40,6 +40,6 @@ install_programs() {
 
 # packages_with PATTERN lists the packages of the module whose tests hold PATTERN.
 packages_with() {
-  go list -f '{{$p := .}}{{range .TestGoFiles}}{{$p.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$p.Dir}}/{{.}}{{"\n"}}{{end}}' ./... |
+  go list -tags integration -f '{{$p := .}}{{range .TestGoFiles}}{{$p.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$p.Dir}}/{{.}}{{"\n"}}{{end}}' ./... |
     { xargs -r grep -l -- "$1" || true; } | xargs -r -n1 dirname | sort -u
 }

@@ -19,6 +19,7 @@ var variants = []variant{
 	{"expiry", "internal/engine/held.go", `&& !expired(d, at.host, h.run.elapsed(at.Instant)) &&`, `&&`, "./internal/engine", "TestBypassEndsByItself"},
 	{"fsync of the log", "internal/audit/durable.go", `return f.Sync()`, `return nil`, "./internal/audit", "TestAckedEntrySurvivesPowerLoss"},
 	{"fsync on a host", "internal/engine/sync.go", `{ return f.Sync() }`, `{ return nil }`, "./internal/engine", "TestPersistedBeforeObeyed"},
+	{"partition of the fleet", "internal/drill/world/levers.go", `return w.proxies[1].Cut(proxy.Blackhole)`, `return w.proxies[1].Cut(proxy.None)`, "./internal/drill/world", "TestThePartitionCutsHalfOfTheFleet"},
 	{"partition", "internal/drill/proxy/proxy.go", `	case how != None && isOpen(p.open):
 		p.open = make(chan struct{})`, `	case how != None && isOpen(p.open):`, "./internal/drill/proxy", "TestABlackholeDeliversNothingUntilItIsHealed"},
 }

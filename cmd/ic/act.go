@@ -63,7 +63,7 @@ the hosts that report it. Without an open incident it opens one and you take com
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().IntVar(&f.tier, "tier", 0, "tier to shed to, or to recover to (default: the next one)")
+	tierFlag(cmd, &f.tier, "tier", "tier to shed to, or to recover to (default: the next one)")
 	cmd.Flags().StringVar(&f.feature, "feature", "", "feature to switch off")
 	cmd.Flags().StringVar(&f.under, "under", "", `smaller cap per item, like "20.00 USD"`)
 	cmd.Flags().StringVar(&f.lasts, "for", "", "shorter window, like 5m")
@@ -110,10 +110,17 @@ func (a *app) recoverCmd() *cobra.Command {
 		},
 	}
 	f.register(cmd)
-	cmd.Flags().IntVar(&to, "to", decisions.NextTier, "tier to go to (only the next lower one is ever possible)")
+	tierFlag(cmd, &to, "to", "tier to go to (only the next lower one is ever possible)")
 	cmd.Flags().BoolVar(&blind, "blind", false, "recover without known-good signals: two people and typed evidence")
 	cmd.Flags().StringVar(&f.evidence, "evidence", "", "what you have seen, for --blind")
 	return cmd
+}
+
+// tierFlag is a tier that is the next one unless it is said: a number that stands
+// for that is nobody's business.
+func tierFlag(cmd *cobra.Command, into *int, name, usage string) {
+	cmd.Flags().IntVar(into, name, decisions.NextTier, usage)
+	cmd.Flags().Lookup(name).DefValue = "0"
 }
 
 func (a *app) endCmd() *cobra.Command {
@@ -262,7 +269,7 @@ func printResult(w io.Writer, r *incident.Result) {
 	for _, line := range r.Carriers {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
-	if r.State == incident.Partial || r.State == incident.Unconfirmed {
+	if r.Token != "" && (r.State == incident.Partial || r.State == incident.Unconfirmed) {
 		fmt.Fprintln(w, "  not everywhere yet: ic status names the hosts; ic break carries it past the flag service")
 	}
 	if r.Receipt != "" {

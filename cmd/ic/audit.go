@@ -235,8 +235,11 @@ func printVerification(w io.Writer, v *verification) {
 		if !f.Ended {
 			end = "not ended (running, crashed or cut)"
 		}
-		fmt.Fprintf(w, "ok     %s: %d entries by %s, %s; %d kept heads lie on it, the highest at %d\n",
-			f.Origin, f.Entries, f.Person, end, f.HeadsMet, f.HighestHead)
+		kept := "no kept head lies on it"
+		if f.HeadsMet > 0 {
+			kept = fmt.Sprintf("%s on it, the highest at entry %d", counted(f.HeadsMet, "kept head"), f.HighestHead)
+		}
+		fmt.Fprintf(w, "ok     %s: %d entries by %s, %s; %s\n", f.Origin, f.Entries, f.Person, end, kept)
 		if f.Torn != nil {
 			fmt.Fprintf(w, "       an unfinished write at the end, as a crash leaves it\n")
 		}

@@ -43,7 +43,7 @@ code is the verdict: 0 permitted, 6 needs something first, 3 denied.`,
 		},
 	}
 	cmd.Flags().StringVar(&f.scope, "scope", "", "judge it for a service, or * for all (default: the widest the right covers)")
-	cmd.Flags().IntVar(&f.tier, "tier", decisions.NextTier, "judge it for a tier (default: the next one)")
+	tierFlag(cmd, &f.tier, "tier", "judge it for a tier (default: the next one)")
 	cmd.Flags().StringVar(&f.feature, "feature", "", "judge it for a feature")
 	return cmd
 }

@@ -203,6 +203,14 @@ func (w *Writer) Ready() error {
 // waits for a disk.
 func (w *Writer) Head() model.LogHead { return *w.lastHead.Load() }
 
+// Over reports whether the session has run out or was closed: the next entry
+// needs a new one.
+func (w *Writer) Over() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.over(w.o.Clock.Now()) != nil
+}
+
 // Late lists the receipts that are not chained yet.
 func (w *Writer) Late() []Receipt {
 	w.mu.Lock()

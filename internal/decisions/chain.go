@@ -22,6 +22,7 @@ type Ramp struct {
 type Chain struct {
 	Tier  int       // highest of live sheds and recoveries; a ramp below 100 % counts as its From
 	Since time.Time // latest start among what holds the tier
+	By    string    // id of what started then
 	IDs   []string  // the whole chain, live or ended, ascending
 	Live  []string  // its live part
 	Ramp  *Ramp     // the live ramp that holds the tier, if any
@@ -59,18 +60,27 @@ func (c *Chain) raise(d *model.Directive) {
 	tier := heldTier(d)
 	switch {
 	case tier > c.Tier:
-		c.Tier, c.Since, c.Ramp = tier, d.NotBefore, rampOf(d)
-	case tier == c.Tier:
-		if d.NotBefore.After(c.Since) {
-			c.Since = d.NotBefore
+		c.Tier, c.Since, c.By, c.Ramp = tier, d.NotBefore, d.ID, rampOf(d)
+	case tier == c.Tier && tier > 0:
+		if later(d.NotBefore, d.ID, c.Since, c.By) {
+			c.Since, c.By = d.NotBefore, d.ID
 		}
 		switch r := rampOf(d); {
 		case r == nil:
 			c.Ramp = nil
-		case c.Ramp != nil && r.Since.After(c.Ramp.Since):
+		case c.Ramp != nil && later(r.Since, r.ID, c.Ramp.Since, c.Ramp.ID):
 			c.Ramp = r
 		}
 	}
+}
+
+// later orders by time and then by id, so that two of the same second do not
+// trade places with the order in which they are given.
+func later(a time.Time, aID string, b time.Time, bID string) bool {
+	if a.Equal(b) {
+		return aID > bID
+	}
+	return a.After(b)
 }
 
 // heldTier is the tier that a live directive holds on at least one host.

@@ -66,6 +66,7 @@ func shop(t testing.TB, extra int) *policy.Bundle {
 		"end-bypass":    {Kind: model.End, Ends: model.Bypass, Who: "incident-commander", Scope: []string{"*", "checkout"}},
 		"freeze":        {Kind: model.Freeze, Who: "incident-commander", Scope: []string{"*"}, Lasts: model.Duration(time.Hour)},
 		"unfreeze":      {Kind: model.End, Ends: model.Freeze, Who: "incident-commander", Scope: []string{"*"}},
+		"feature-on":    {Kind: model.End, Ends: model.Off, Who: "incident-commander", Scope: []string{"*"}},
 		"feature-off":   {Kind: model.Off, Who: "incident-commander", Scope: []string{"*"}, Feature: "*"},
 	}
 	for i := range extra {

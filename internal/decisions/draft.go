@@ -16,11 +16,11 @@ import (
 // filled in from the policy and the world.
 type Ask struct {
 	Right    string
-	Scope    string // "": the widest the right covers
+	Scope    string // "": the widest the right covers; an ending: the widest where there is something to end
 	Tier     int    // shed: 0 means the next tier; recovery: the tier to go to, -1 means the next lower one
 	Feature  string
 	IDs      []string       // end: empty means all of the kind in scope
-	Lasts    model.Duration // bypass, freeze, ping: 0 means as long as the right allows
+	Lasts    model.Duration // bypass, freeze, ping: 0 or less means as long as the right allows
 	Under    model.Money    // bypass: zero means the right's own cap
 	Reason   string
 	Actor    string
@@ -48,7 +48,7 @@ func Draft(b *policy.Bundle, w *model.World, ask Ask) (model.Request, error) {
 	}
 	d := model.Directive{
 		Fleet: w.Fleet, Incident: w.Incident.ID, Reason: ask.Reason, Kind: right.Kind, Right: ask.Right,
-		Scope: scopeOf(&right, ask.Scope), Policy: w.Policy,
+		Scope: scopeOf(w, &right, ask.Scope), Policy: w.Policy,
 		IssuedAt: w.Now.Truncate(time.Second), NotBefore: w.Now.Truncate(time.Second),
 	}
 	if right.Cosign.Count > 0 {
@@ -71,14 +71,14 @@ func Draft(b *policy.Bundle, w *model.World, ask Ask) (model.Request, error) {
 	case model.Bypass:
 		draftBypass(b, w, &d, &right, ask)
 	case model.Freeze, model.Ping:
-		d.NotAfter = d.NotBefore.Add(shorter(ask.Lasts, right.Lasts).Std())
+		d.NotAfter = d.NotBefore.Add(lasting(ask.Lasts, right.Lasts).Std())
 	case model.End:
 		d.Ends = right.Ends
 		if d.Ends == model.Shed {
 			draftRecovery(b, w, &d, ask.Tier)
 			break
 		}
-		if d.IDs = slices.Sorted(slices.Values(ask.IDs)); len(d.IDs) == 0 {
+		if d.IDs = slices.Compact(slices.Sorted(slices.Values(ask.IDs))); len(d.IDs) == 0 {
 			d.IDs = LiveOf(w, d.Ends, d.Scope)
 		}
 	}
@@ -94,11 +94,37 @@ func isScope(b *policy.Bundle, w *model.World, asked string) bool {
 	return slices.ContainsFunc(w.Hosts, func(h model.HostView) bool { return slices.Contains(h.Services, asked) })
 }
 
-// scopeOf is the scope asked for, else the widest one of the right.
-func scopeOf(right *policy.Right, asked string) string {
-	switch {
-	case asked != "":
+// scopeOf is the scope asked for, else the widest one of the right; for an ending
+// the widest in which it finds something to end.
+func scopeOf(w *model.World, right *policy.Right, asked string) string {
+	if asked != "" {
 		return asked
+	}
+	widest := widestScope(right)
+	if right.Kind != model.End || endable(w, right.Ends, widest) {
+		return widest
+	}
+	found := widest
+	for i := range w.Issued {
+		scope := w.Issued[i].Directive.Scope
+		covered := widest == model.AnyScope || slices.Contains(right.Scope, scope)
+		if covered && (found == widest || scope < found) && endable(w, right.Ends, scope) {
+			found = scope
+		}
+	}
+	return found
+}
+
+// endable reports whether a kind is in force in exactly that scope.
+func endable(w *model.World, kind model.Kind, scope string) bool {
+	if kind == model.Shed {
+		return ChainOf(w, scope).Tier > 0
+	}
+	return len(LiveOf(w, kind, scope)) > 0
+}
+
+func widestScope(right *policy.Right) string {
+	switch {
 	case slices.Contains(right.Scope, model.AnyScope) || len(right.Scope) == 0:
 		return model.AnyScope
 	default:
@@ -119,7 +145,7 @@ func draftBypass(b *policy.Bundle, w *model.World, d *model.Directive, right *po
 		return
 	}
 	d.Control = right.Bypass.Control
-	d.NotAfter = d.NotBefore.Add(shorter(ask.Lasts, right.Bypass.Lasts).Std())
+	d.NotAfter = d.NotBefore.Add(lasting(ask.Lasts, right.Bypass.Lasts).Std())
 	d.Caps = fitCaps(b, w, d, right.Bypass)
 	if !ask.Under.IsZero() {
 		d.Caps.Under = ask.Under
@@ -155,7 +181,9 @@ func nextPercent(ramp []int, live *Ramp) int {
 	return 100
 }
 
-func shorter(asked, limit model.Duration) model.Duration {
+// lasting is as long as was asked, also when that is too long: it is for Evaluate
+// to say so.
+func lasting(asked, limit model.Duration) model.Duration {
 	if asked > 0 {
 		return asked
 	}

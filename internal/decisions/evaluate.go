@@ -1,7 +1,9 @@
 package decisions
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/degradedmode/ic/internal/model"
@@ -12,6 +14,9 @@ import (
 // not sent from one refusal to the next. The same inputs give the same verdict,
 // in any order of readings, hosts and issued directives.
 func Evaluate(b *policy.Bundle, w *model.World, r *model.Request) model.Verdict {
+	if b == nil || w == nil || r == nil {
+		return model.Verdict{Outcome: model.Denied, Reasons: []model.Reason{{Code: model.CodeUnknownRight}}}
+	}
 	v := model.Verdict{Outcome: model.Permitted, Direction: b.Direction(&r.Directive), Assurance: model.HostHeld}
 	e := evaluation{b: b, w: w, r: r, d: &r.Directive, v: &v}
 	e.right, _, e.known = b.Right(r.Directive.Right)
@@ -35,7 +40,13 @@ type evaluation struct {
 	known bool
 }
 
+// someReasons is more than most refusals have: one allocation instead of three.
+const someReasons = 4
+
 func (e *evaluation) add(r model.Reason) {
+	if e.v.Reasons == nil {
+		e.v.Reasons = make([]model.Reason, 0, someReasons)
+	}
 	e.v.Reasons = append(e.v.Reasons, r)
 	switch {
 	case !soft[r.Code]:
@@ -52,6 +63,11 @@ func (e *evaluation) static() {
 		e.add(model.Reason{Code: IsReadOnly})
 	}
 	code := e.b.AdmitNamed(e.d, e.r.Actor, e.r.Cosigners, e.w.Now)
+	if code == "" && !e.known && e.v.Direction != model.Tighten {
+		// A host may trust a newer policy that named the right. We are asked for our
+		// own judgement, and without the row there are no bounds to judge by.
+		code = model.CodeUnknownRight
+	}
 	if code == "" {
 		return
 	}
@@ -114,17 +130,52 @@ func (e *evaluation) dynamic() {
 	}
 }
 
-// tighten refuses only an ending of nothing. A shed that seems to be in force
-// already may be given again: what we know of the fleet may be wrong.
+// tighten refuses only what would do nothing and look like an act: an ending of
+// nothing, a freeze that is over. A shed that seems to be in force already may be
+// given again: what we know of the fleet may be wrong.
 func (e *evaluation) tighten() {
 	if e.d.Kind == model.End {
 		e.endsSomething()
 	}
+	e.windowIsOpen()
 }
 
+// endsSomething: of ids that we do not know we cannot say that they are nothing,
+// and ending a bypass waits for no knowledge. Leaving something that makes the
+// fleet stricter does: nobody can end what he has not seen.
 func (e *evaluation) endsSomething() {
-	if len(e.d.IDs) == 0 {
+	ends := false
+	for _, id := range e.d.IDs {
+		known := e.issued(id)
+		switch {
+		case known == nil:
+			ends = ends || e.v.Direction == model.Tighten
+		case known.EndedAs() != e.d.Ends || known.Scope != e.d.Scope:
+			// Hosts heed an ending only within its own kind and scope.
+			e.add(model.Reason{Code: OtherThing, Name: id, Other: known.Scope})
+			ends = true
+		default:
+			ends = true
+		}
+	}
+	if !ends {
 		e.add(model.Reason{Code: NothingToEnd, Name: string(e.d.Ends)})
+	}
+}
+
+func (e *evaluation) issued(id string) *model.Directive {
+	for i := range e.w.Issued {
+		if e.w.Issued[i].Directive.ID == id {
+			return &e.w.Issued[i].Directive
+		}
+	}
+	return nil
+}
+
+// windowIsOpen: what has an absolute end must not have passed it.
+func (e *evaluation) windowIsOpen() {
+	if !e.d.NotAfter.IsZero() && !e.w.Now.Before(e.d.NotAfter) {
+		e.add(model.Reason{Code: EndsSoon})
 	}
 }
 
@@ -145,12 +196,16 @@ func (e *evaluation) freeze() {
 	if e.d.Kind == model.End && e.d.Ends == model.Freeze {
 		return
 	}
+	var last *model.Directive // the one that lasts longest is what to wait for
 	for i := range e.w.Issued {
 		f := &e.w.Issued[i]
-		if f.Directive.Kind == model.Freeze && f.LiveAt(e.w.Now) && overlap(f.Directive.Scope, e.d.Scope) {
-			e.add(model.Reason{Code: Frozen, Name: f.Directive.ID, At: f.Directive.NotAfter})
-			return
+		if f.Directive.Kind == model.Freeze && f.LiveAt(e.w.Now) && overlap(f.Directive.Scope, e.d.Scope) &&
+			(last == nil || later(f.Directive.NotAfter, f.Directive.ID, last.NotAfter, last.ID)) {
+			last = &f.Directive
 		}
+	}
+	if last != nil {
+		e.add(model.Reason{Code: Frozen, Name: last.ID, At: last.NotAfter})
 	}
 }
 
@@ -163,20 +218,20 @@ func (e *evaluation) loosen() {
 	if e.w.Clock == model.ClockUnsynced || e.w.Clock == model.ClockBehind {
 		e.add(model.Reason{Code: model.CodeClockUnfit})
 	}
-	if e.d.Reason == "" {
+	if strings.TrimSpace(e.d.Reason) == "" {
 		e.add(model.Reason{Code: NoReason})
 	}
+	e.windowIsOpen()
 	if e.right.Bypass == nil {
 		return
 	}
-	if e.d.NotAfter.Before(e.w.Now) {
-		e.add(model.Reason{Code: EndsSoon})
-	}
-	if used := usedToday(e.w, e.d.Right, e.d.NotBefore); used >= e.right.Bypass.PerDay {
+	if used := usedToday(e.w, e.d); used >= e.right.Bypass.PerDay {
 		e.add(model.Reason{Code: PerDay, N: int64(used), M: int64(e.right.Bypass.PerDay)})
 	}
 	worst := WorstCase(e.b, e.w, e.d)
-	switch {
+	switch c := &e.d.Caps; {
+	case c.Under.Minor < 1 || c.HostCount < 1 || c.HostTotal.Minor < 1 || c.Total.Minor < 1:
+		e.add(model.Reason{Code: NoRoom}) // no directive can say it, so nobody must be asked to sign it
 	case worst.Hosts == 0:
 		e.add(model.Reason{Code: NoInventory})
 	case worst.WorstCase.Minor > worst.Total.Minor:
@@ -195,16 +250,22 @@ func (e *evaluation) recover() {
 		e.add(model.Reason{Code: NothingToEnd, Name: string(model.Shed)})
 		return
 	}
-	tier, _ := e.b.TierOf(c.Tier)
+	tier, known := e.b.TierOf(c.Tier)
 	left := remaining(c.Since, tier.Dwell, e.w.Now)
 	if c.Ramp != nil {
 		left = remaining(c.Ramp.Since, tier.RampStep, e.w.Now)
 	}
 	e.step(&c, &tier, left)
 	if e.right.Blind {
-		if e.r.Evidence == "" {
+		if strings.TrimSpace(e.r.Evidence) == "" {
 			e.add(model.Reason{Code: NoEvidence})
 		}
+		return
+	}
+	if !known || len(tier.Leave) == 0 {
+		// The ladder is not in force, or another one sheds that high: without a
+		// condition there is nothing that could be known to be good.
+		e.add(model.Reason{Code: NoExit, N: int64(c.Tier)})
 		return
 	}
 	e.leaveConditions(&tier)
@@ -222,7 +283,9 @@ func (e *evaluation) step(c *Chain, tier *policy.Tier, left time.Duration) {
 		e.add(model.Reason{Code: OneTier, N: int64(d.From), M: int64(d.To), Wait: model.Duration(left)})
 		return
 	}
-	for _, id := range c.Live {
+	// All of the chain, not only what is live: a host that has missed a step still
+	// holds what that step has ended.
+	for _, id := range c.IDs {
 		if !slices.Contains(d.IDs, id) {
 			e.add(model.Reason{Code: IncompleteChain, Name: id})
 		}
@@ -311,6 +374,10 @@ func holds(t policy.Threshold, v float64) bool {
 // nothingAbnormal is what switching a feature on or ending a freeze needs: every
 // signal known, none beyond its threshold.
 func (e *evaluation) nothingAbnormal() {
+	if len(e.b.Signals) == 0 {
+		e.add(model.Reason{Code: NoExit})
+		return
+	}
 	for name, signal := range e.b.Signals {
 		if signal.Abnormal == nil {
 			continue
@@ -325,19 +392,7 @@ func (e *evaluation) nothingAbnormal() {
 			e.add(model.Reason{Code: SignalNotGood, Name: name, Wait: signal.Step})
 		}
 	}
-	slices.SortFunc(e.v.Reasons, byName)
-}
-
-func byName(a, b model.Reason) int {
-	switch {
-	case a.Code != b.Code && a.Code < b.Code:
-		return -1
-	case a.Code != b.Code:
-		return 1
-	case a.Name < b.Name:
-		return -1
-	case a.Name > b.Name:
-		return 1
-	}
-	return 0
+	slices.SortFunc(e.v.Reasons, func(a, b model.Reason) int {
+		return cmp.Or(cmp.Compare(a.Code, b.Code), cmp.Compare(a.Name, b.Name))
+	})
 }

@@ -1,6 +1,7 @@
 package decisions
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -35,17 +36,26 @@ func WorstCase(b *policy.Bundle, w *model.World, d *model.Directive) Exposure {
 		e.Estimate = right.Bypass.VolatileHosts
 	}
 	e.Hosts = hostsUnder(b, w, d)
-	e.WorstCase = e.PerHost.Times(e.Hosts + e.Replacements)
+	e.WorstCase = e.PerHost.Times(sum(e.Hosts, e.Replacements))
 	return e
 }
 
 func perHost(c model.Caps) model.Money {
-	largest := model.Money{Minor: max(c.Under.Minor-1, 0), Currency: c.Under.Currency}
-	byCount := largest.Times(c.HostCount)
+	largest := model.Money{Minor: max(c.Under.Minor, 1) - 1, Currency: c.Under.Currency}
+	byCount := largest.Times(max(c.HostCount, 0))
 	if byCount.Minor < c.HostTotal.Minor {
 		return byCount
 	}
-	return c.HostTotal
+	return model.Money{Minor: max(c.HostTotal.Minor, 0), Currency: c.HostTotal.Currency}
+}
+
+// sum stays at the largest number instead of turning over: a worst case that is
+// too large to say must not look small.
+func sum(a, b int64) int64 {
+	if a, b = max(a, 0), max(b, 0); a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // hostsUnder counts the hosts on which the bypass would be open.
@@ -67,18 +77,20 @@ func hostsUnder(b *policy.Bundle, w *model.World, d *model.Directive) int64 {
 // that the worst case stays within the total.
 func fitCaps(b *policy.Bundle, w *model.World, d *model.Directive, rule *policy.Bypass) model.Caps {
 	caps := model.Caps{Under: rule.Under, HostCount: rule.HostCount, HostTotal: rule.HostTotal, Total: rule.Total}
-	if n := hostsUnder(b, w, d) + rule.MaxReplacements; n > 0 {
+	if n := sum(hostsUnder(b, w, d), rule.MaxReplacements); n > 0 {
 		caps.HostTotal.Minor = min(caps.HostTotal.Minor, caps.Total.Minor/n)
 	}
 	return caps
 }
 
-// usedToday counts the activations of a right on the UTC day of at.
-func usedToday(w *model.World, right string, at time.Time) int {
-	day, n := at.UTC().Truncate(24*time.Hour), 0
+// usedToday counts the other activations of the same right on the UTC day on which
+// one begins. What is being judged again, because a co-signer hands it over or it
+// is carried once more, does not count against itself.
+func usedToday(w *model.World, use *model.Directive) int {
+	day, n := use.NotBefore.UTC().Truncate(24*time.Hour), 0
 	for i := range w.Issued {
 		d := &w.Issued[i].Directive
-		if d.Right == right && d.NotBefore.UTC().Truncate(24*time.Hour).Equal(day) {
+		if d.Right == use.Right && d.ID != use.ID && d.NotBefore.UTC().Truncate(24*time.Hour).Equal(day) {
 			n++
 		}
 	}

@@ -2,6 +2,7 @@ package decisions
 
 import (
 	"fmt"
+	"math"
 	"sort"
 
 	"github.com/degradedmode/ic/internal/model"
@@ -35,7 +36,7 @@ func HeadlineOf(b *policy.Bundle, w *model.World) Headline {
 		signal := b.Signals[name]
 		reading, ok := w.Readings[name]
 		switch {
-		case !ok || reading.State != model.ReadingValue:
+		case !ok || reading.State != model.ReadingValue || math.IsNaN(reading.Value):
 			if unknown == "" {
 				unknown = name
 			}
@@ -47,6 +48,8 @@ func HeadlineOf(b *policy.Bundle, w *model.World) Headline {
 		}
 	}
 	switch {
+	case len(names) == 0:
+		return Headline{Text: "the policy in force names no signal: no recovery, shedding stays possible (ic policy inspect)"}
 	case best.Right != "":
 		return best
 	case handled != "":

@@ -19,7 +19,10 @@ const (
 	OneTier         model.Code = "one-tier"         // N: from, M: to, Wait: for the first step
 	NotNextPercent  model.Code = "not-next-percent" // N: asked, M: next
 	OtherRamp       model.Code = "other-ramp"       // Name: the live ramp
-	IncompleteChain model.Code = "incomplete-chain" // Name: a live id that the ending does not list
+	IncompleteChain model.Code = "incomplete-chain" // Name: an id of the chain that the ending does not list
+	OtherThing      model.Code = "other-thing"      // Name: an id of another kind or scope, Other: its scope
+	NoExit          model.Code = "no-exit"          // N: tier, 0 for everything but a recovery
+	NoRoom          model.Code = "no-room"          // -
 	NothingToEnd    model.Code = "nothing-to-end"   // Name: kind
 	SignalUnknown   model.Code = "signal-unknown"   // Name: signal, Other: state
 	SignalNotGood   model.Code = "signal-not-good"  // Name: signal, Wait: window
@@ -74,7 +77,16 @@ func dynamicSentence(r model.Reason) (string, bool) {
 	case OtherRamp:
 		return fmt.Sprintf("a ramp (%s) is under way: continue that one", r.Name), true
 	case IncompleteChain:
-		return fmt.Sprintf("%s is in force and not in the list: what has not been seen cannot be ended", r.Name), true
+		return fmt.Sprintf("%s is part of what is in force and not in the list: what has not been seen cannot be ended", r.Name), true
+	case OtherThing:
+		return fmt.Sprintf("%s is of another kind or scope (%s): an ending works within its own", r.Name, r.Other), true
+	case NoExit:
+		if r.N == 0 {
+			return "no signal is in force in the policy, so nothing is known to be good (ic policy inspect)", true
+		}
+		return fmt.Sprintf("the policy in force says nothing about leaving tier %d, so nothing is known to be good: recover-blind, two people", r.N), true
+	case NoRoom:
+		return "a cap of zero lets nothing through: there are too many hosts for the total, or it was asked for", true
 	case NothingToEnd:
 		return fmt.Sprintf("no %s is in force in that scope", r.Name), true
 	case SignalUnknown:
@@ -139,6 +151,10 @@ func staticSentence(r model.Reason) string {
 		return "a newer policy exists than the one at hand: fetch it first"
 	case model.CodePolicyMismatch:
 		return "the policy at hand differs from the one that was named"
+	case model.CodeFuture:
+		return "it was issued more than a day ahead of this clock: see ic doctor"
+	case model.CodeUnsupported:
+		return "this version does not know that kind of directive"
 	case model.CodeForeignFleet:
 		return fmt.Sprintf("it is for another fleet (%s)", r.Name)
 	}

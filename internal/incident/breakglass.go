@@ -153,47 +153,57 @@ func lastKnownGood(w *model.World, targets []string, told sdk.LastKnownGood) str
 // Push carries out a plan that was shown. The plan is made again first: when the
 // world has moved, nothing is done.
 func (d *Desk) Push(ctx context.Context, shown BreakPlan, asked bool, progress func(Progress)) (Result, error) {
+	plan, log, result, err := d.apply(ctx, shown, asked, progress)
+	if err != nil {
+		return result, err
+	}
+	d.observePush(ctx, log, &plan, shown.Operation, &result, progress)
+	d.publish()
+	return result, nil
+}
+
+// apply takes a push as far as the backend's answer. Counting hosts afterwards
+// holds up no other act.
+func (d *Desk) apply(ctx context.Context, shown BreakPlan, asked bool, progress func(Progress)) (plan BreakPlan, log *audit.Writer, result Result, err error) {
 	d.acts.Lock()
 	defer d.acts.Unlock()
 	d.Refresh(ctx)
 	w := d.world()
-	result := Result{ID: shown.Operation, Incident: w.Incident.ID}
+	result = Result{ID: shown.Operation, Incident: w.Incident.ID}
 	tokens := d.carried(&w)
-	if err := d.mayPush(tokens); err != nil {
-		return result, err
+	if err = d.mayPush(tokens); err != nil {
+		return plan, nil, result, err
 	}
 	b, open, err := d.start(ctx, shown.Backend)
 	if err != nil {
-		return result, err
+		return plan, nil, result, err
 	}
 	defer open.Close()
-	plan, err := d.planWith(ctx, b, open, tokens, &w, BreakPlan{Backend: shown.Backend})
-	if err != nil {
-		return result, err
+	if plan, err = d.planWith(ctx, b, open, tokens, &w, BreakPlan{Backend: shown.Backend}); err != nil {
+		return plan, nil, result, err
 	}
-	if plan.Digest != shown.Digest {
-		return result, fmt.Errorf("%w: the plan has changed since it was shown: look at the new one", ErrNeeds)
+	if shown.Operation == "" || plan.Digest != shown.Digest {
+		return plan, nil, result, fmt.Errorf("%w: the plan has changed since it was shown: look at the new one", ErrNeeds)
 	}
-	log, err := d.session(ctx, &w)
-	if err != nil {
-		return result, err
+	if log, err = d.session(ctx, &w); err != nil {
+		return plan, nil, result, err
 	}
+	result.Incident = w.Incident.ID
 	result.Receipt = d.note(log, audit.PushIntent{Operation: shown.Operation, Backend: b.Name, PlanDigest: plan.Digest, IDs: plan.IDs, Restarts: plan.Restarts})
 	if !asked {
 		d.note(log, audit.Note{Text: "nobody was asked before the push " + shown.Operation})
 	}
 	d.publish()
 	heard := d.relay(b.Name, progress)
-	if err := open.Apply(ctx, plan.Digest, shown.Operation, heard.report); err != nil {
+	if err = open.Apply(ctx, plan.Digest, shown.Operation, heard.report); err != nil {
+		result.State = Unknown
 		d.note(log, audit.PushOutcome{Operation: shown.Operation, State: audit.StateUnconfirmed, Detail: err.Error(), Total: plan.Targets})
 		d.publish()
-		return result, fmt.Errorf("%s: push: %w: what became of it is UNKNOWN until hosts report (ic status)", b.Name, err)
+		return plan, log, result, fmt.Errorf("%s: push: %w: what became of it is UNKNOWN until hosts report (ic status)", b.Name, err)
 	}
-	result.Carriers = heard.lines
+	result.State, result.Carriers = Sent, heard.lines
 	d.note(log, audit.PushOutcome{Operation: shown.Operation, State: audit.StateSent, Detail: strings.Join(heard.lines, "; "), Total: plan.Targets})
-	d.observePush(ctx, log, &plan, shown.Operation, &result, progress)
-	d.publish()
-	return result, nil
+	return plan, log, result, nil
 }
 
 // relayed collects what a backend says about itself, for the log.
@@ -242,8 +252,9 @@ func (d *Desk) observePush(ctx context.Context, log *audit.Writer, plan *BreakPl
 	defer tick.Stop()
 	var state breakglass.State
 	for {
-		d.lookAtHosts(ctx)
+		d.lookAtHosts(limited)
 		w := d.world()
+		delivery.IDs = standing(&w, plan.IDs)
 		state = breakglass.StateOf(delivery, w.Hosts, w.Now)
 		delivery.Held = state.Holding
 		if progress != nil {
@@ -253,12 +264,9 @@ func (d *Desk) observePush(ctx context.Context, log *audit.Writer, plan *BreakPl
 		if state.Word == breakglass.Effective {
 			break
 		}
-		select {
-		case <-tick.C:
-			continue
-		case <-limited.Done():
+		if !nextTick(limited, tick) {
+			break
 		}
-		break
 	}
 	result.Done, result.Total, result.State = state.N, state.M, State(state.Word)
 	result.Detail = fmt.Sprintf("%s: %d of %d hosts hold all of it", state, state.N, state.M)
@@ -276,10 +284,32 @@ func (d *Desk) overridesOf(w *model.World) []model.Override {
 		if !ok {
 			continue
 		}
-		out[i].State = breakglass.StateOf(breakglass.Delivery{
-			Operation: out[i].Operation, Backend: out[i].Backend, IDs: out[i].IDs, Targets: targetsOf(w, b.Config.Targets),
+		ids := standing(w, out[i].IDs)
+		if len(ids) == 0 {
+			out[i].State = "run out"
+			continue
+		}
+		delivery := breakglass.Delivery{
+			Operation: out[i].Operation, Backend: out[i].Backend, IDs: ids, Targets: targetsOf(w, b.Config.Targets),
 			SentAt: out[i].Since, Patience: pushPatience,
-		}, w.Hosts, w.Now).String()
+		}
+		if out[i].State == audit.StateUnconfirmed {
+			delivery.Patience = 0 // it died in the middle, or nobody wrote down how it ended
+		}
+		out[i].State = breakglass.StateOf(delivery, w.Hosts, w.Now).String()
+	}
+	return out
+}
+
+// standing leaves out what has run out or was ended since it was pushed: no host
+// has to hold it any more.
+func standing(w *model.World, ids []string) []string {
+	var out []string
+	for _, id := range ids {
+		at := slices.IndexFunc(w.Issued, func(is model.Issued) bool { return is.Directive.ID == id })
+		if at < 0 || w.Issued[at].EndedBy == "" && (w.Issued[at].Directive.NotAfter.IsZero() || w.Now.Before(w.Issued[at].Directive.NotAfter)) {
+			out = append(out, id)
+		}
 	}
 	return out
 }
@@ -350,25 +380,48 @@ func findOverride(w *model.World, name string) (*model.Override, error) {
 }
 
 // onlyCarrierOf names a live shed or off that only this override carries and that
-// no host is known to hold on disk; "" when there is none.
+// none of its targets is known to hold on disk; "" when there is none.
 func (d *Desk) onlyCarrierOf(w *model.World, over *model.Override) string {
+	h := d.seen.copy()
+	targets := []string{}
+	if b, ok := d.backend(over.Backend); ok {
+		targets = targetsOf(w, b.Config.Targets)
+	}
 	for i := range w.Issued {
 		is := &w.Issued[i]
 		kind := is.Directive.EndedAs()
 		if !slices.Contains(over.IDs, is.Directive.ID) || !is.LiveAt(w.Now) || kind != model.Shed && kind != model.Off {
 			continue
 		}
-		if len(is.Carried) == 0 && !heldOnDisk(w, is.Directive.ID) {
+		if !h.carries(is.Directive.ID) && !otherOverride(w, over, is.Directive.ID) && !heldOnDisk(w, targets, is.Directive.ID) {
 			return TitleOf(&is.Directive)
 		}
 	}
 	return ""
 }
 
-func heldOnDisk(w *model.World, id string) bool {
+// carries reports whether a carrier that answers now holds a directive. That one
+// has acknowledged it some time is no source for a host that restarts now.
+func (h *heard) carries(id string) bool {
+	return slices.ContainsFunc(h.carriers, func(c carrierState) bool {
+		_, there := c.tokens[id]
+		return there && c.err == nil && !c.readAt.IsZero()
+	})
+}
+
+func otherOverride(w *model.World, over *model.Override, id string) bool {
+	return slices.ContainsFunc(w.Overrides, func(o model.Override) bool {
+		return o.Operation != over.Operation && o.Backend != over.Backend && slices.Contains(o.IDs, id)
+	})
+}
+
+func heldOnDisk(w *model.World, targets []string, id string) bool {
 	for i := range w.Hosts {
-		r := w.Hosts[i].Report
-		if w.Hosts[i].Reachable && r != nil && r.State != "volatile" && r.State != "unpersisted" && inForce(r, id) {
+		h := &w.Hosts[i]
+		if !slices.Contains(targets, h.Host) || !h.Reachable || h.Report == nil || !inForce(h.Report, id) {
+			continue
+		}
+		if breakglass.KnownGood(w.Hosts[i:i+1], []string{h.Host}).Yes > 0 {
 			return true
 		}
 	}

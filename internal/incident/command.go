@@ -35,7 +35,7 @@ func (d *Desk) Command(ctx context.Context, action Action, person, note string) 
 	d.Refresh(ctx)
 	w := d.world()
 	result := Result{Incident: w.Incident.ID}
-	open := !w.Incident.OpenedAt.IsZero()
+	open := d.history.follows() != ""
 	if action != Open && action != Take && !open {
 		return result, fmt.Errorf("%w: ic incident open opens one", ErrNoIncident)
 	}
@@ -75,7 +75,13 @@ func (d *Desk) Command(ctx context.Context, action Action, person, note string) 
 // who holds it; nobody is overwritten.
 func (d *Desk) nextLease(w *model.World, action Action, person string) (model.Lease, error) {
 	now, held := w.Now.Truncate(time.Second), w.Incident.Lease
-	live := w.Now.Before(held.Until)
+	live := runs(held, w.Now)
+	if now.Before(held.From) {
+		now = held.From // given by a clock that is ahead: a later lease must not look older
+	}
+	if d.o.Person != "" && action != Offer && action != Relinquish && !d.mayCommand(d.o.Person) {
+		return held, fmt.Errorf("%w: %s holds no role of the trust root, so command would be good for nothing", ErrDenied, d.o.Person)
+	}
 	mine := model.Lease{Holder: d.o.Person, From: now, Until: now.Add(LeaseLasts)}
 	switch action {
 	case Open:
@@ -90,8 +96,8 @@ func (d *Desk) nextLease(w *model.World, action Action, person string) (model.Le
 		if !live || held.Holder != d.o.Person {
 			return held, fmt.Errorf("%w: only who holds command can give it away", ErrDenied)
 		}
-		if _, known := d.o.Bundle.Root.People[person]; !known || person == d.o.Person {
-			return held, fmt.Errorf("%w: %q is nobody else in the trust root", ErrDenied, person)
+		if !d.mayCommand(person) || person == d.o.Person {
+			return held, fmt.Errorf("%w: %q is nobody else with a role in the trust root", ErrDenied, person)
 		}
 		held.OfferedTo, held.From = person, now
 		return held, nil
@@ -115,54 +121,108 @@ func (d *Desk) nextLease(w *model.World, action Action, person string) (model.Le
 // setLease writes a lease down and puts it on the board if the board can be
 // reached. Without a board it is local and shown as unconfirmed.
 func (d *Desk) setLease(ctx context.Context, log *audit.Writer, incident string, action audit.LeaseAction, l model.Lease) (string, error) {
-	h := d.seen.copy()
-	text, err := d.encodeLease(ctx, incident, l, h.board.Value)
+	text, doubt, err := d.postLease(ctx, incident, action, l)
 	if err != nil {
 		return "", err
 	}
-	confirmed := "unconfirmed: no board can be reached, so another console may not know"
-	if d.o.Board != nil {
-		limited, cancel := context.WithTimeout(ctx, carryLimit)
-		defer cancel()
-		cell, err := d.o.Board.Lease(limited)
-		switch {
-		case err != nil:
-			confirmed = "unconfirmed: " + err.Error()
-		case d.heldByAnother(cell.Value, incident, action):
-			return "", fmt.Errorf("%w: somebody else has just taken command: look again (ic incident show)", ErrNeeds)
-		default:
-			if err := d.o.Board.SwapLease(limited, cell.Revision, text); err != nil {
-				confirmed = "unconfirmed: " + err.Error()
-				break
-			}
-			l.Confirmed, confirmed = true, "confirmed"
-			d.seen.takeBoard(Cell{Value: text, Revision: cell.Revision + 1}, d.o.Clock.Now().Wall)
-		}
+	confirmed := "confirmed"
+	if l.Confirmed = doubt == ""; !l.Confirmed {
+		confirmed = "unconfirmed: " + doubt
 	}
 	d.note(log, audit.LeaseAct{Action: action, Lease: l, Statement: text})
 	return fmt.Sprintf("%s: %s until %s (%s)", action, l.Holder, l.Until.UTC().Format("15:04Z"), confirmed), nil
+}
+
+var errFaster = fmt.Errorf("%w: somebody else has just taken command: look again (ic incident show)", ErrNeeds)
+
+// leaseTries is how often a lease is put on a board that somebody else has just
+// changed: once more, for what was written before we looked.
+const leaseTries = 2
+
+// postLease signs a lease and swaps it in for what stands on the board. doubt says
+// why it is not confirmed, "" if it is. Whoever was faster is not overwritten:
+// that is the error.
+func (d *Desk) postLease(ctx context.Context, incident string, action audit.LeaseAction, l model.Lease) (text, doubt string, err error) {
+	cell := d.seen.copy().board
+	if d.o.Board == nil {
+		text, err = d.encodeLease(ctx, incident, l, cell.Value)
+		return text, "no board can be reached, so another console may not know", err
+	}
+	for range leaseTries {
+		at, lookErr := d.lookAtBoard(ctx)
+		if lookErr != nil {
+			doubt = lookErr.Error()
+			break
+		}
+		if cell = at; text != "" && cell.Value == text {
+			return text, "", nil // it stood there all along, and the answer was lost
+		}
+		if d.heldByAnother(cell.Value, incident, action) {
+			return "", "", errFaster
+		}
+		if text, err = d.encodeLease(ctx, incident, l, cell.Value); err != nil {
+			return "", "", err
+		}
+		limited, cancel := context.WithTimeout(ctx, carryLimit)
+		swapErr := d.o.Board.SwapLease(limited, cell.Revision, text)
+		cancel()
+		if swapErr == nil {
+			d.seen.takeBoard(Cell{Value: text, Revision: cell.Revision + 1}, d.o.Clock.Now().Wall)
+			return text, "", nil
+		}
+		doubt = swapErr.Error()
+	}
+	// The last word may be that of somebody who was faster than we twice.
+	if text == "" {
+		text, err = d.encodeLease(ctx, incident, l, cell.Value)
+		return text, doubt, err
+	}
+	switch at, lookErr := d.lookAtBoard(ctx); {
+	case lookErr != nil:
+	case at.Value == text:
+		doubt = ""
+	case d.heldByAnother(at.Value, incident, action):
+		return "", "", errFaster
+	}
+	return text, doubt, nil
+}
+
+// lookAtBoard reads the lease that stands there now, and remembers it.
+func (d *Desk) lookAtBoard(ctx context.Context) (Cell, error) {
+	limited, cancel := context.WithTimeout(ctx, carryLimit)
+	defer cancel()
+	cell, err := d.o.Board.Lease(limited)
+	if err == nil {
+		d.seen.takeBoard(cell, d.o.Clock.Now().Wall)
+	}
+	return cell, err
 }
 
 // heldByAnother: the board says, now, that somebody else holds command of this
 // incident, and did not offer it to us.
 func (d *Desk) heldByAnother(text, incident string, action audit.LeaseAction) bool {
 	of, l, err := d.readLease(text)
-	if err != nil || of != incident || l.Holder == d.o.Person || !d.o.Clock.Now().Wall.Before(l.Until) {
+	if err != nil || of != incident || l.Holder == d.o.Person || !runs(l, d.o.Clock.Now().Wall) {
 		return false
 	}
 	return action != audit.LeaseAccept || l.OfferedTo != d.o.Person
 }
 
 // openIncident writes down that an incident is open and that whoever acted first
-// commands it. Neither may hold up a shed.
+// commands it. Neither may hold up a shed; w says afterwards who commands.
 func (d *Desk) openIncident(ctx context.Context, log *audit.Writer, w *model.World) {
 	d.note(log, audit.IncidentOpen{Title: w.Incident.Title})
-	w.Incident.OpenedAt = w.Now
+	w.Incident.OpenedAt, w.Incident.Lease = w.Now, model.Lease{}
 	now := w.Now.Truncate(time.Second)
 	mine := model.Lease{Holder: d.o.Person, From: now, Until: now.Add(LeaseLasts)}
+	if !d.mayCommand(d.o.Person) {
+		return
+	}
 	if _, err := d.setLease(ctx, log, w.Incident.ID, audit.LeaseTake, mine); err != nil {
 		d.note(log, audit.Note{Text: "command was not taken: " + err.Error()})
+		return
 	}
+	w.Incident.Lease = mine
 }
 
 // newIncidentID is readable and unique enough for one fleet: the minute and four
@@ -188,10 +248,7 @@ func (d *Desk) closeIncident(ctx context.Context, w *model.World, note string, r
 	if err := log.Append(audit.IncidentClose{Note: note}); err != nil {
 		return result, fmt.Errorf("close: %w", err)
 	}
-	d.mu.Lock()
-	err = d.log.Close("the incident was closed")
-	d.log = nil
-	d.mu.Unlock()
+	err = d.endSession("the incident was closed")
 	if err != nil && !errors.Is(err, audit.ErrNotDurable) {
 		return result, err
 	}
@@ -199,6 +256,13 @@ func (d *Desk) closeIncident(ctx context.Context, w *model.World, note string, r
 	d.publish()
 	result.State, result.Detail = Effective, fmt.Sprintf("incident %s is closed", result.Incident)
 	return result, nil
+}
+
+// endSession closes our log; the next act opens another.
+func (d *Desk) endSession(why string) error {
+	d.sessions.Lock()
+	defer d.sessions.Unlock()
+	return d.log.Swap(nil).Close(why)
 }
 
 // blockers are what keeps an incident open: a live directive, an override still

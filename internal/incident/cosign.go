@@ -17,25 +17,17 @@ import (
 // propose signs a request that lacks only other people, and writes down that it
 // waits. Its token, with our signature on it, is what the others sign.
 func (d *Desk) propose(ctx context.Context, w *model.World, act Act, result Result) (Result, error) {
-	log, err := d.session(ctx, w)
-	if err != nil {
-		return result, err
-	}
-	payload, err := d.fix(&act.Request.Directive, log)
+	log, payload, token, err := d.signAct(ctx, w, &act, &result)
 	if err != nil {
 		return result, err
 	}
 	id := act.Request.Directive.ID
-	result.ID, result.Incident = id, w.Incident.ID
-	intent := audit.Intent{Payload: string(payload), Request: audit.AskOf(&act.Request), Verdict: result.Verdict, Asked: act.Asked}
-	if err := d.before(log, result.Verdict.Direction, intent, &result); err != nil {
-		return result, err
-	}
-	token, err := d.sign(ctx, payload, nil)
-	if err != nil {
-		return result, err
-	}
-	if err := log.Append(audit.Proposed{ID: id, Payload: string(payload), Token: token, Needs: result.Verdict.Reasons}); err != nil {
+	waits := audit.Proposed{ID: id, Payload: string(payload), Token: token, Needs: result.Verdict.Reasons}
+	if result.Verdict.Direction == model.Tighten {
+		if text := d.note(log, waits); text != "" {
+			result.Receipt = text
+		}
+	} else if err := log.Append(waits); err != nil {
 		return result, fmt.Errorf("%w: %w", ErrNeeds, err)
 	}
 	d.post(ctx, id, token)
@@ -83,7 +75,6 @@ func (d *Desk) ReadProposal(ctx context.Context, text string) (Approval, error) 
 		return Approval{}, fmt.Errorf("%w: the text is not a proposal of this fleet: %w", ErrDenied, err)
 	}
 	d.Refresh(ctx)
-	w := d.world()
 	a := Approval{Directive: signed.Directive, Title: TitleOf(&signed.Directive), token: token, signed: signed}
 	for _, fp := range signed.Fingerprints() {
 		who, ok := d.o.Bundle.SignerOf(fp)
@@ -93,8 +84,28 @@ func (d *Desk) ReadProposal(ctx context.Context, text string) (Approval, error) 
 		a.Signers = append(a.Signers, who.Name)
 	}
 	a.Mine = slices.Contains(a.Signers, d.o.Person)
+	w, err := d.worldOfProposal(&a.Directive)
+	if err != nil {
+		return a, err
+	}
 	d.judge(&w, &a)
 	return a, nil
+}
+
+// worldOfProposal is the world in the incident of a proposal. A console that has
+// none open looks at the board for who commands that one; a console that has
+// another one open would sign for a night that it does not see.
+func (d *Desk) worldOfProposal(dir *model.Directive) (model.World, error) {
+	h := d.seen.copy()
+	incident, state := d.history.now()
+	w := d.worldOf(&h, incident, &state)
+	switch {
+	case incident == "":
+		w.Incident = model.Incident{ID: dir.Incident, OpenedAt: w.Now, Lease: d.leaseOf(dir.Incident, model.Lease{}, &h)}
+	case incident != dir.Incident:
+		return w, fmt.Errorf("%w: the proposal belongs to incident %s and %s is open here: close it, or sign at another seat", ErrDenied, dir.Incident, incident)
+	}
+	return w, nil
 }
 
 // judge evaluates a proposal for the requester that makes it valid: the first
@@ -139,9 +150,18 @@ func signerNamed(d *Desk, name string) (s policy.Signer) {
 // complete. When command cannot be confirmed from here, the token goes back to
 // the requester, who carries it with the same verb.
 func (d *Desk) Cosign(ctx context.Context, a Approval, asked bool) (Result, error) {
-	d.acts.Lock()
-	defer d.acts.Unlock()
-	w := d.world()
+	if a.signed == nil {
+		return Result{}, fmt.Errorf("%w: nothing was read that could be signed", ErrDenied)
+	}
+	if d.o.Bundle.Direction(&a.Directive) != model.Tighten {
+		d.acts.Lock()
+		defer d.acts.Unlock()
+		d.Refresh(ctx)
+	}
+	w, err := d.worldOfProposal(&a.Directive)
+	if err != nil {
+		return Result{ID: a.Directive.ID, Token: a.token}, err
+	}
 	d.judge(&w, &a)
 	result := Result{ID: a.Directive.ID, Verdict: a.Verdict, Reasons: a.Reasons, Incident: a.Directive.Incident, Token: a.token}
 	if d.o.Person == "" {
@@ -149,9 +169,6 @@ func (d *Desk) Cosign(ctx context.Context, a Approval, asked bool) (Result, erro
 	}
 	if a.Verdict.Outcome == model.Denied {
 		return result, fmt.Errorf("%w: %s", ErrDenied, strings.Join(a.Reasons, "; "))
-	}
-	if w.Incident.OpenedAt.IsZero() {
-		w.Incident = model.Incident{ID: a.Directive.Incident, OpenedAt: w.Now}
 	}
 	log, err := d.session(ctx, &w)
 	if err != nil {
@@ -172,7 +189,7 @@ func (d *Desk) Cosign(ctx context.Context, a Approval, asked bool) (Result, erro
 	}
 	result.Token = token
 	if a.Verdict.Outcome == model.Permitted {
-		return d.deliver(ctx, log, &w, &a.Directive, token, a.Signers, result)
+		return d.deliver(ctx, log, &a.Directive, token, a.Signers, result)
 	}
 	d.note(log, audit.Proposed{ID: a.Directive.ID, Payload: string(a.signed.Payload), Token: token, Needs: a.Verdict.Reasons})
 	result.State, result.Detail = Proposed, "signed; give the text back to "+a.Requester+" (ic cosign)"

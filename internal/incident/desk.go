@@ -68,6 +68,7 @@ type Options struct {
 	Bundle    *policy.Bundle
 	Clock     model.Clock
 	Rand      io.Reader // nil: crypto/rand
+	FS        audit.FS  // where the log is written; nil: the operating system's
 	Signer    func(context.Context) (ssh.Signer, error)
 	Carriers  []Carrier
 	Board     Board // nil: none
@@ -89,18 +90,29 @@ type Desk struct {
 
 	described sync.Map // backend -> sdk.Description, once it was asked
 
-	acts sync.Mutex // one act at a time: its verdict must still be true when it is carried
+	// acts lets one act at a time recover, open or push: its verdict must still be
+	// true when it is carried. What tightens never waits for it.
+	acts sync.Mutex
 
-	mu  sync.Mutex
-	log *audit.Writer
+	sessions sync.Mutex // held while our log is opened or changed
+	begun    int        // logs opened by this process
+	log      atomic.Pointer[openLog]
+	inFlight sync.Map // ids that this process is carrying out
 
 	notDurable atomic.Pointer[string] // why the log cannot take a durable entry; nil: it can
 
 	receiptMu sync.Mutex
 	receipts  []string
 
-	snapshot atomic.Pointer[Snapshot]
-	changed  chan struct{}
+	publishing sync.Mutex // an older view must not replace a newer one
+	snapshot   atomic.Pointer[Snapshot]
+	changed    chan struct{}
+}
+
+// openLog is the log that we write now. It belongs to one incident.
+type openLog struct {
+	*audit.Writer
+	incident, session string
 }
 
 // New makes a desk. It reads the log and nothing else: the first snapshot is
@@ -109,6 +121,7 @@ func New(o Options) (*Desk, error) {
 	if o.Rand == nil {
 		o.Rand = rand.Reader
 	}
+	o.Rand = &oneByOne{from: o.Rand}
 	if o.ReportAge == 0 {
 		o.ReportAge = DefaultReportAge
 	}
@@ -124,12 +137,25 @@ func New(o Options) (*Desk, error) {
 
 // Close ends the session in the log.
 func (d *Desk) Close() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.log == nil {
+	d.sessions.Lock()
+	defer d.sessions.Unlock()
+	log := d.log.Load()
+	if log == nil {
 		return nil
 	}
-	return d.log.Close("the console was closed")
+	return log.Close("the console was closed")
+}
+
+// oneByOne lets several goroutines take entropy from one source.
+type oneByOne struct {
+	mu   sync.Mutex
+	from io.Reader
+}
+
+func (r *oneByOne) Read(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.from.Read(p)
 }
 
 // Changed says that a new snapshot is there; several changes may be one signal.
@@ -164,6 +190,8 @@ func (d *Desk) Refresh(ctx context.Context) {
 // publish builds a snapshot from what is known now.
 func (d *Desk) publish() {
 	readErr := d.history.read()
+	d.publishing.Lock()
+	defer d.publishing.Unlock()
 	s := d.view()
 	if readErr != nil {
 		s.Log = append(s.Log, LogLine{At: s.At, Actor: "ic", Kind: "damage", Text: readErr.Error()})

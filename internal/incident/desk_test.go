@@ -117,6 +117,7 @@ type shop struct {
 	hosts    []*host
 	readings map[string]model.Reading
 	state    string
+	sessions int
 }
 
 type host struct {
@@ -229,21 +230,23 @@ func (s *shop) views(context.Context) []model.HostView {
 	return out
 }
 
-var sessions int
-
 // desk seats a person. Two desks with one state folder are two consoles on one
 // machine.
-func (s *shop) desk(person string) *Desk {
+func (s *shop) desk(person string, changes ...func(*Options)) *Desk {
 	s.t.Helper()
-	sessions++
-	d, err := New(Options{
+	s.sessions++
+	o := Options{
 		Realm: directive.Production, Fleet: policytest.Fleet, Person: person, State: s.state,
-		Session: fmt.Sprintf("%s-%d", person, sessions), Bundle: s.bundle, Clock: s.clock,
+		Session: fmt.Sprintf("%s-%d", person, s.sessions), Bundle: s.bundle, Clock: s.clock,
 		Signer:   func(context.Context) (ssh.Signer, error) { return s.keys[person], nil },
 		Carriers: []Carrier{s.flags}, Board: s.board,
 		Readings: func(context.Context) map[string]model.Reading { return s.readings },
 		Hosts:    s.views, Inventory: model.Inventory{Source: "policy", At: s.clock.Now().Wall, MaxAge: model.Duration(time.Minute), Hosts: len(s.hosts)},
-	})
+	}
+	for _, change := range changes {
+		change(&o)
+	}
+	d, err := New(o)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -2,8 +2,8 @@ package incident
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,18 +13,19 @@ import (
 	"github.com/degradedmode/ic/internal/model"
 	"github.com/degradedmode/ic/internal/sshsig"
 	"github.com/oklog/ulid/v2"
+	"golang.org/x/crypto/ssh"
 )
 
 // Execute is the road: verdict, intent on disk, sign, carry, observe, outcome on
 // disk. It judges again whatever the caller has shown before, on a world read
 // afresh. ErrDenied and ErrNeeds come with a Result that says why.
 func (d *Desk) Execute(ctx context.Context, act Act) (Result, error) {
-	d.acts.Lock()
-	defer d.acts.Unlock()
-	direction := d.o.Bundle.Direction(&act.Request.Directive)
-	if direction != model.Tighten {
-		// What opens or recovers is judged by what is true now. What tightens
-		// waits for nobody.
+	if d.o.Bundle.Direction(&act.Request.Directive) != model.Tighten {
+		// What opens or recovers is judged by what is true now. What tightens waits
+		// for nobody: not for a push that is under way, not for a key that another
+		// act wants to be touched.
+		d.acts.Lock()
+		defer d.acts.Unlock()
 		d.Refresh(ctx)
 	}
 	w := d.world()
@@ -92,24 +93,35 @@ func (d *Desk) refuse(ctx context.Context, w *model.World, act Act, result Resul
 
 // carryOut takes a permitted act down the road.
 func (d *Desk) carryOut(ctx context.Context, w *model.World, act Act, result Result) (Result, error) {
-	log, err := d.session(ctx, w)
+	log, _, token, err := d.signAct(ctx, w, &act, &result)
 	if err != nil {
 		return result, err
 	}
-	payload, err := d.fix(&act.Request.Directive, log)
-	if err != nil {
-		return result, err
+	return d.deliver(ctx, log, &act.Request.Directive, token, []string{d.o.Person}, result)
+}
+
+// signAct takes an act from its verdict to our signature: a log, the bytes, the
+// intent on disk, the key.
+func (d *Desk) signAct(ctx context.Context, w *model.World, act *Act, result *Result) (log *audit.Writer, payload []byte, token string, err error) {
+	if log, err = d.session(ctx, w); err != nil {
+		return nil, nil, "", err
 	}
-	result.ID, result.Incident = act.Request.Directive.ID, w.Incident.ID
+	if result.Verdict.Direction != model.Tighten && !w.Incident.Lease.Held(d.o.Person, w.Now) {
+		// The verdict was for who opens the incident and takes command with it.
+		return nil, nil, "", fmt.Errorf("%w: command of incident %s could not be taken: nothing was signed (ic incident show)", ErrNeeds, w.Incident.ID)
+	}
+	dir := &act.Request.Directive
+	dir.Incident = w.Incident.ID
+	if payload, err = d.fix(dir, log); err != nil {
+		return nil, nil, "", err
+	}
+	result.ID, result.Incident = dir.ID, dir.Incident
 	intent := audit.Intent{Payload: string(payload), Request: audit.AskOf(&act.Request), Verdict: result.Verdict, Asked: act.Asked}
-	if err := d.before(log, result.Verdict.Direction, intent, &result); err != nil {
-		return result, err
+	if err = d.before(log, result.Verdict.Direction, intent, result); err != nil {
+		return nil, nil, "", err
 	}
-	token, err := d.sign(ctx, payload, nil)
-	if err != nil {
-		return result, err
-	}
-	return d.deliver(ctx, log, w, &act.Request.Directive, token, []string{d.o.Person}, result)
+	token, err = d.sign(ctx, payload, nil)
+	return log, payload, token, err
 }
 
 // fix gives a directive its id and the head of our log, and its bytes: from here
@@ -157,35 +169,47 @@ func (d *Desk) note(log *audit.Writer, body audit.Body) string {
 
 // sign adds our signature to those at hand.
 func (d *Desk) sign(ctx context.Context, payload []byte, others []sshsig.Signature) (string, error) {
-	limited, cancel := context.WithTimeout(ctx, signLimit)
-	defer cancel()
-	signer, err := d.o.Signer(limited)
+	sig, err := d.withKey(ctx, func(key ssh.Signer) (sshsig.Signature, error) {
+		return directive.Sign(key, d.o.Rand, payload, d.o.Realm, d.o.Fleet)
+	})
 	if err != nil {
 		return "", fmt.Errorf("sign: %w", err)
 	}
+	return directive.Token(payload, append(slices.Clone(others), sig)...)
+}
+
+// withKey lets our key sign something, and waits for it no longer than a person
+// needs to touch it.
+func (d *Desk) withKey(ctx context.Context, sign func(ssh.Signer) (sshsig.Signature, error)) (sshsig.Signature, error) {
+	limited, cancel := context.WithTimeout(ctx, signLimit)
+	defer cancel()
 	type answer struct {
 		sig sshsig.Signature
 		err error
 	}
 	done := make(chan answer, 1)
 	go func() {
-		sig, err := directive.Sign(signer, d.o.Rand, payload, d.o.Realm, d.o.Fleet)
+		key, err := d.o.Signer(limited)
+		if err != nil {
+			done <- answer{err: err}
+			return
+		}
+		sig, err := sign(key)
 		done <- answer{sig, err}
 	}()
 	select {
 	case <-limited.Done():
-		return "", fmt.Errorf("sign: the key did not answer within %s: %w", signLimit, limited.Err())
+		return sshsig.Signature{}, fmt.Errorf("the key did not answer within %s: %w", signLimit, limited.Err())
 	case a := <-done:
-		if a.err != nil {
-			return "", fmt.Errorf("sign: %w", a.err)
-		}
-		return directive.Token(payload, append(others, a.sig)...)
+		return a.sig, a.err
 	}
 }
 
 // deliver writes down what was signed, hands it to every carrier, and counts
 // the hosts that report it.
-func (d *Desk) deliver(ctx context.Context, log *audit.Writer, w *model.World, dir *model.Directive, token string, signers []string, result Result) (Result, error) {
+func (d *Desk) deliver(ctx context.Context, log *audit.Writer, dir *model.Directive, token string, signers []string, result Result) (Result, error) {
+	d.inFlight.Store(dir.ID, true)
+	defer d.inFlight.Delete(dir.ID)
 	signed := audit.Signed{ID: dir.ID, Token: token, Signers: signers}
 	if result.Verdict.Direction == model.Tighten {
 		if text := d.note(log, signed); text != "" {
@@ -195,7 +219,6 @@ func (d *Desk) deliver(ctx context.Context, log *audit.Writer, w *model.World, d
 		return result, fmt.Errorf("%w: %w: it was signed and not sent", ErrNeeds, err)
 	}
 	result.Token, result.State = token, Sent
-	d.publish()
 	result.Carriers = d.carry(ctx, log, dir.ID, token)
 	d.observe(ctx, log, dir, &result)
 	d.publish()
@@ -247,19 +270,16 @@ func (d *Desk) observe(ctx context.Context, log *audit.Writer, dir *model.Direct
 	defer tick.Stop()
 	var reach Reach
 	for {
-		d.lookAtHosts(ctx)
+		d.lookAtHosts(limited)
 		w := d.world()
 		reach = ReachOf(&w, dir, d.o.ReportAge)
 		d.publish()
 		if reach.Total > 0 && reach.Done == reach.Total || notYet(dir, &w) {
 			break
 		}
-		select {
-		case <-tick.C:
-			continue
-		case <-limited.Done():
+		if !nextTick(limited, tick) {
+			break
 		}
-		break
 	}
 	result.Done, result.Total, result.State = reach.Done, reach.Total, reach.State()
 	result.Detail = fmt.Sprintf("%d of %d hosts report it", reach.Done, reach.Total)
@@ -283,6 +303,16 @@ func (d *Desk) lookAtHosts(ctx context.Context) {
 	}
 }
 
+// nextTick waits for the next look, and is false when the time is over, also when
+// both have come.
+func nextTick(ctx context.Context, tick *time.Ticker) bool {
+	select {
+	case <-tick.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
 // hostsCarrier is the name under which host reports stand in the log.
 const hostsCarrier = "hosts"
 
@@ -292,46 +322,50 @@ func notYet(dir *model.Directive, w *model.World) bool { return w.Now.Before(dir
 // session opens our log on the first act, and the incident with it when none is
 // open: whoever acts first opens it and takes command.
 func (d *Desk) session(ctx context.Context, w *model.World) (*audit.Writer, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.log != nil && d.history.follows() == w.Incident.ID {
-		return d.log, nil
-	}
+	d.sessions.Lock()
+	defer d.sessions.Unlock()
 	if d.o.Person == "" {
 		return nil, fmt.Errorf("%w: no key of yours is in the trust root (ic keys list)", ErrReadOnly)
 	}
-	if d.log != nil {
-		if err := d.log.Close("another incident began"); err != nil && !errors.Is(err, audit.ErrNotDurable) {
-			return nil, err
-		}
-		d.log = nil
+	if open := d.history.follows(); open != "" && open != w.Incident.ID && w.Incident.OpenedAt.IsZero() {
+		// One was opened while this was being judged, by another console or by
+		// another act of ours: a second one would split the night's log.
+		w.Incident = model.Incident{ID: open, OpenedAt: w.Now}
 	}
-	log, err := audit.Open(d.o.State, audit.Options{
-		Realm: d.o.Realm, Fleet: d.o.Fleet, Incident: w.Incident.ID, Session: d.o.Session, Actor: d.o.Person,
-		Second: d.o.Second, Clock: d.o.Clock, Rand: d.o.Rand,
+	log := d.log.Load()
+	if log != nil && log.incident == w.Incident.ID && !log.Over() {
+		return log.Writer, nil
+	}
+	var late []audit.Receipt
+	if log != nil {
+		_ = log.Close("another session began") // what it could not chain goes into the new one
+		late = log.Late()
+	}
+	name := d.o.Session
+	if d.begun > 0 {
+		name = fmt.Sprintf("%s-%d", name, d.begun+1)
+	}
+	fresh, err := audit.Open(d.o.State, audit.Options{
+		Realm: d.o.Realm, Fleet: d.o.Fleet, Incident: w.Incident.ID, Session: name, Actor: d.o.Person,
+		Second: d.o.Second, Clock: d.o.Clock, Rand: d.o.Rand, FS: d.o.FS, Late: late,
 		Certify: func(statement []byte) ([]byte, error) { return d.certify(ctx, statement) },
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the log: %w", err)
 	}
-	d.log = log
+	d.begun++
+	d.log.Store(&openLog{Writer: fresh, incident: w.Incident.ID, session: name})
+	opens := d.history.follows() == "" && w.Incident.OpenedAt.IsZero()
 	d.history.follow(w.Incident.ID)
-	if w.Incident.OpenedAt.IsZero() {
-		d.openIncident(ctx, log, w)
+	if opens {
+		d.openIncident(ctx, fresh, w)
 	}
-	return log, nil
+	return fresh, nil
 }
 
 func (d *Desk) certify(ctx context.Context, statement []byte) ([]byte, error) {
-	limited, cancel := context.WithTimeout(ctx, signLimit)
-	defer cancel()
-	signer, err := d.o.Signer(limited)
-	if err != nil {
-		return nil, err
-	}
-	sig, err := sshsig.Sign(signer, d.o.Rand, statement, d.o.Realm.Namespace("session", d.o.Fleet))
-	if err != nil {
-		return nil, err
-	}
-	return sig.Blob, nil
+	sig, err := d.withKey(ctx, func(key ssh.Signer) (sshsig.Signature, error) {
+		return sshsig.Sign(key, d.o.Rand, statement, d.o.Realm.Namespace("session", d.o.Fleet))
+	})
+	return sig.Blob, err
 }

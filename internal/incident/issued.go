@@ -17,13 +17,14 @@ func (d *Desk) issuedOf(logged []model.Issued, h *heard, now time.Time) []model.
 		// The log is only a file until it is verified: a token in it counts as
 		// little as one from a carrier if its signatures do not hold.
 		if d.seen.verify(is.Token, d.o.Realm, d.o.Fleet) != nil {
+			is.Carried = slices.Clone(is.Carried) // the log's own stays as it is, for other readers
 			byID[is.Directive.ID] = &is
 		}
 	}
 	for i := range h.carriers {
 		name := d.o.Carriers[i].Name()
 		for _, token := range h.carriers[i].tokens {
-			d.join(byID, token, name, now)
+			d.join(byID, token, name, h.hosts, now)
 		}
 	}
 	out := make([]model.Issued, 0, len(byID))
@@ -37,7 +38,7 @@ func (d *Desk) issuedOf(logged []model.Issued, h *heard, now time.Time) []model.
 	return out
 }
 
-func (d *Desk) join(byID map[string]*model.Issued, token, carrier string, now time.Time) {
+func (d *Desk) join(byID map[string]*model.Issued, token, carrier string, hosts []model.HostView, now time.Time) {
 	signed := d.seen.verify(token, d.o.Realm, d.o.Fleet)
 	if signed == nil {
 		return
@@ -50,7 +51,8 @@ func (d *Desk) join(byID map[string]*model.Issued, token, carrier string, now ti
 		return
 	}
 	// Judged by the time it was issued: an expired one is history, not a forgery.
-	if code := d.o.Bundle.Admit(&signed.Directive, signed.Fingerprints(), minTime(now, signed.Directive.IssuedAt)); code != "" {
+	code := d.o.Bundle.Admit(&signed.Directive, signed.Fingerprints(), minTime(now, signed.Directive.IssuedAt))
+	if code != "" && !(code == model.CodeRevokedKey && d.stays(&signed.Directive, hosts)) {
 		return
 	}
 	is := model.Issued{Directive: signed.Directive, Token: token, Carried: []string{carrier}, Outcome: string(Sent)}
@@ -60,6 +62,14 @@ func (d *Desk) join(byID map[string]*model.Issued, token, carrier string, now ti
 		}
 	}
 	byID[signed.Directive.ID] = &is
+}
+
+// stays: a revoked key closes bypasses only. What makes the fleet stricter and is
+// in force on a host stays in force there, and has to be seen to be ended.
+func (d *Desk) stays(dir *model.Directive, hosts []model.HostView) bool {
+	return d.o.Bundle.Direction(dir) != model.Loosen && slices.ContainsFunc(hosts, func(h model.HostView) bool {
+		return h.Reachable && h.Report != nil && inForce(h.Report, dir.ID)
+	})
 }
 
 func minTime(a, b time.Time) time.Time {

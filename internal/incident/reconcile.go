@@ -3,15 +3,19 @@ package incident
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/degradedmode/ic/internal/audit"
+	"github.com/degradedmode/ic/internal/breakglass"
 	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/plugins/sdk"
 )
 
-// Reconcile reads reality for every directive that was signed and of which no
-// outcome is on disk: what a crash between intent and outcome leaves behind. It
-// writes down what it found, and repeats no effect. Without an open incident or
-// an unknown act it does nothing.
+// Reconcile reads reality for everything that was begun and of which no outcome
+// is on disk: what a crash between intent and outcome leaves behind, and a push
+// that died in the middle. It writes down what it found, and repeats no effect.
+// Without an open incident or anything unknown it does nothing.
 func (d *Desk) Reconcile(ctx context.Context) error {
 	d.acts.Lock()
 	defer d.acts.Unlock()
@@ -19,23 +23,70 @@ func (d *Desk) Reconcile(ctx context.Context) error {
 	if incident == "" || d.o.Person == "" {
 		return nil
 	}
-	unknown := state.Unknown()
-	if len(unknown) == 0 {
+	w := d.world()
+	var found []audit.Body
+	for _, is := range state.Unknown() {
+		if _, ours := d.inFlight.Load(is.Directive.ID); ours {
+			continue // it is being carried out at this moment
+		}
+		if r := d.found(&w, &is.Directive); r.State != audit.StateUnconfirmed { // else reality could not be read: it stays UNKNOWN
+			found = append(found, r)
+		}
+	}
+	for i := range state.Overrides {
+		if state.Overrides[i].State == audit.StateUnconfirmed {
+			if body := d.foundPush(ctx, &w, &state.Overrides[i]); body != nil {
+				found = append(found, body)
+			}
+		}
+	}
+	if len(found) == 0 {
 		return nil
 	}
-	w := d.world()
-	for i := range unknown {
-		found := d.found(&w, &unknown[i].Directive)
-		if found.State == audit.StateUnconfirmed {
-			continue // reality could not be read: it stays UNKNOWN
-		}
-		log, err := d.session(ctx, &w)
-		if err != nil {
-			return fmt.Errorf("write down what became of %s: %w", ShortID(found.ID), err)
-		}
-		d.note(log, found)
+	log, err := d.session(ctx, &w)
+	if err != nil {
+		return fmt.Errorf("write down what became of %d acts: %w", len(found), err)
+	}
+	for _, body := range found {
+		d.note(log, body)
 	}
 	d.publish()
+	return nil
+}
+
+// foundPush looks for a push whose end nobody has written down: on the hosts, and
+// where they do not have it, at its backend. nil: nothing could be learned.
+func (d *Desk) foundPush(ctx context.Context, w *model.World, over *model.Override) audit.Body {
+	at := slices.IndexFunc(w.Overrides, func(o model.Override) bool { return o.Operation == over.Operation })
+	if at >= 0 {
+		switch state := w.Overrides[at].State; {
+		case state == string(breakglass.Effective), strings.HasPrefix(state, string(breakglass.Partial)):
+			word, _, _ := strings.Cut(state, " ")
+			return audit.PushOutcome{Operation: over.Operation, State: word, Detail: "hosts report it: " + state}
+		}
+	}
+	b, open, err := d.start(ctx, over.Backend)
+	if err != nil {
+		return nil
+	}
+	defer open.Close()
+	heard, undone, written := d.relay(b.Name, nil), false, false
+	err = open.Observe(ctx, over.Operation, func(p sdk.Progress) error {
+		undone, written = undone || p.Phase == sdk.Undone, written || p.Phase == sdk.Written
+		return heard.report(p)
+	})
+	detail := strings.Join(heard.lines, "; ")
+	switch {
+	case sdk.CodeOf(err) == sdk.CodeOperationUnknown && w.Now.Sub(over.Since) >= pushPatience:
+		// Long enough ago that nothing of it can still be on its way.
+		return audit.UndoOutcome{Operation: over.Operation, State: audit.StateUndone, Detail: b.Name + " has no trace of it: it never arrived"}
+	case err != nil:
+		return nil
+	case undone && !written:
+		return audit.UndoOutcome{Operation: over.Operation, State: audit.StateUndone, Detail: detail}
+	case written:
+		return audit.PushOutcome{Operation: over.Operation, State: audit.StateSent, Detail: detail}
+	}
 	return nil
 }
 

@@ -52,12 +52,11 @@ func (d *Desk) view() Snapshot {
 
 // head is where our own log stands; a console that has written nothing has none.
 func (d *Desk) head() (string, model.LogHead) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.log == nil {
+	log := d.log.Load()
+	if log == nil {
 		return "", model.LogHead{}
 	}
-	return d.o.Session, d.log.Head()
+	return log.session, log.Head()
 }
 
 // services are the tiers as issued and as reported, for every service that the
@@ -126,11 +125,12 @@ func heldSince(w *model.World, service string) (since time.Time, by string, ramp
 			continue
 		}
 		c := decisions.ChainOf(w, dir.Scope)
-		if c.Tier >= best {
-			best, since, ramp = c.Tier, c.Since, c.Ramp
-			if len(w.Issued[i].Signers) > 0 {
-				by = w.Issued[i].Signers[0]
-			}
+		if c.By != dir.ID || c.Tier < best {
+			continue // it holds less than another one
+		}
+		best, since, by, ramp = c.Tier, c.Since, "", c.Ramp
+		if len(w.Issued[i].Signers) > 0 {
+			by = w.Issued[i].Signers[0]
 		}
 	}
 	return since, by, ramp

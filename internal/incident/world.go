@@ -32,6 +32,7 @@ func (d *Desk) worldOf(h *heard, incident string, state *audit.State) model.Worl
 		w.Incident = model.Incident{ID: newIncidentID(w.Now, d.o.Rand)}
 		w.Incident.Lease = model.Lease{Holder: d.o.Person, From: w.Now, Until: w.Now.Add(LeaseLasts)}
 	} else {
+		w.Incident.ID = incident // also while no disk could take its first entry
 		w.Incident.Lease = d.leaseOf(incident, state.Incident.Lease, h)
 	}
 	w.Mode = d.modeOf(&w)
@@ -70,10 +71,9 @@ func (d *Desk) durable() bool { return d.notDurable.Load() == nil }
 // checkLog asks our log whether it can take a durable entry, and lets it chain
 // what is late. It may take as long as a disk may.
 func (d *Desk) checkLog() {
-	d.mu.Lock()
-	log := d.log
-	d.mu.Unlock()
-	if log == nil {
+	log := d.log.Load()
+	if log == nil || log.Over() {
+		d.notDurable.Store(nil) // the next act opens a new one and finds out
 		return
 	}
 	if err := log.Ready(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,6 +33,9 @@ const (
 // where the integration tests have to run.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("the integration tests look at processes in /proc: run them on Linux")
+	}
 	for _, program := range programs {
 		if _, err := exec.LookPath(program); err == nil {
 			continue

@@ -43,13 +43,24 @@ func sourceOf(v *model.HostView, name string) model.ReportSource {
 	return model.ReportSource{Error: "it is not named"}
 }
 
+// all reports whether something is true of every host. A host that is just being
+// restarted does not answer, and then it is not.
+func all(t *testing.T, inv fleet.Inventory, is func(*model.HostView) bool) bool {
+	return !slices.ContainsFunc(pull(t, inv), func(v model.HostView) bool { return v.Report == nil || !is(&v) })
+}
+
 // connected waits until every host reads the flag service again: each tries at
 // longer and longer distances.
 func connected(t *testing.T, inv fleet.Inventory) {
 	t.Helper()
 	until(t, "every host reads the flag service", func() bool {
-		return !slices.ContainsFunc(reports(t, inv), func(v model.HostView) bool { return sourceOf(&v, hostrun.FromEtcd).Error != "" })
+		return all(t, inv, func(v *model.HostView) bool { return sourceOf(v, hostrun.FromEtcd).Error == "" })
 	})
+}
+
+// carried reports whether the environment of a host carries a directive.
+func carried(v *model.HostView, id string) bool {
+	return slices.Contains(sourceOf(v, hostrun.FromEnv).PresentIDs, id)
 }
 
 // lackers names the hosts that do not hold a directive.

@@ -192,20 +192,43 @@ func (s *screen) enter(line string) {
 	s.press("Enter")
 }
 
+// tries is how often a person answers a dialog whose verdict changes under their
+// fingers.
+const tries = 5
+
 // typed types into a confirmation as fingers do: one character after the other,
 // each seen before the next. What comes faster is taken for a paste.
 func (s *screen) typed(text string) {
 	s.t.Helper()
-	s.until("a dialog that takes keys", func(f frame) bool {
-		return f.has("to give the order") && !f.has("after a moment of quiet")
-	})
+	for range tries {
+		s.until("a dialog that takes keys", func(f frame) bool {
+			return f.has("to give the order") && !f.has("after a moment of quiet")
+		})
+		if s.keyed(text) {
+			s.press("Enter")
+			return
+		}
+	}
+	s.t.Fatalf("%q could not be typed in %d tries:\n%s", text, tries, s.look().text)
+}
+
+// keyed types a text. It is false when the order has become impossible meanwhile:
+// once it is possible again, the dialog asks anew.
+func (s *screen) keyed(text string) bool {
+	s.t.Helper()
 	for i := range text {
 		s.tmux("send-keys", "-t", "person", "-l", "--", text[i:i+1])
-		so := "> " + strings.TrimRight(text[:i+1], " ")
-		s.until("what was typed so far: "+so, func(f frame) bool { return f.has(so) })
+		so, impossible := "> "+strings.TrimRight(text[:i+1], " "), false
+		s.until("what was typed so far: "+so, func(f frame) bool {
+			impossible = f.has("cannot be given now")
+			return impossible || f.has(so)
+		})
+		if impossible {
+			return false
+		}
 	}
 	s.until("that the text is complete", func(f frame) bool { return f.has("enter gives the order") })
-	s.press("Enter")
+	return true
 }
 
 // yes answers a confirmation that one key gives.
