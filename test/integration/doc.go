@@ -7,6 +7,10 @@
 // they must never call what they test, and never give an order but through the
 // programs.
 //
+// They are built with the tag integration, since together they take minutes:
+//
+//	IC_INTEGRATION=1 go test -tags integration ./test/integration
+//
 // A test that wants a program which is not on this machine says which one and
 // passes it over; with IC_INTEGRATION=1 that is a failure.
 package integration
