@@ -525,6 +525,27 @@ func TestAnIncidentDoesNotCloseOverWhatIsInForce(t *testing.T) {
 	}
 }
 
+func TestUsesCountPerDayAndNotPerIncident(t *testing.T) {
+	s := newShop(t)
+	right, _, _ := s.bundle.Right(small)
+	for n := range right.Bypass.PerDay {
+		d := s.desk("ines")
+		s.must(d, decisions.Ask{Right: small, Reason: "x"})
+		clear(s.flags.tokens) // only the log remembers
+		s.pass(right.Bypass.Lasts.Std())
+		if _, err := d.Command(context.Background(), CloseIt, "", "over"); err != nil {
+			t.Fatalf("incident %d: %v", n, err)
+		}
+	}
+	last := s.desk("ines")
+	if _, err := s.act(last, decisions.Ask{Right: small, Reason: "x"}); !errors.Is(err, ErrDenied) || !strings.Contains(err.Error(), "uses today are spent") {
+		t.Errorf("one use more: %v", err)
+	}
+	if r := last.Snapshot().World.Rehearsals[small]; r.Live.IsZero() {
+		t.Error("earlier uses are forgotten as rehearsals")
+	}
+}
+
 func TestWhatACrashLeavesIsUnknownUntilRealityWasRead(t *testing.T) {
 	s := newShop(t)
 	d := s.desk("ines")

@@ -3,13 +3,16 @@ package incident
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/degradedmode/ic/internal/audit"
+	"github.com/degradedmode/ic/internal/model"
 )
 
 // historyLimit is how long a look at the log may hold up whoever wants a
@@ -29,6 +32,7 @@ type history struct {
 	incident  string // "" when none is open
 	reader    *audit.Reader
 	state     audit.State
+	past      past   // what other incidents on disk have left behind
 	allClosed string // stamp of the folders when every incident in them was closed
 }
 
@@ -112,8 +116,15 @@ func (h *history) find(allClosed string) error {
 			latest = i
 		}
 	}
+	before := past{rehearsals: map[string]model.Rehearsal{}}
+	for i, s := range all {
+		if i != latest {
+			before.add(&s.State)
+		}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.past = before
 	if closed {
 		h.allClosed = stamp
 	}
@@ -122,6 +133,44 @@ func (h *history) find(allClosed string) error {
 		h.state = all[latest].State
 	}
 	return nil
+}
+
+// past is what a verdict has to know of other incidents: when something was last
+// used live, and the bypasses, whose uses are counted per day and not per incident.
+type past struct {
+	rehearsals map[string]model.Rehearsal
+	bypasses   []model.Issued
+}
+
+func (p *past) add(s *audit.State) {
+	for name, r := range s.Rehearsals {
+		if r.Live.After(p.rehearsals[name].Live) {
+			p.rehearsals[name] = r
+		}
+	}
+	for _, is := range s.Issued {
+		if is.Directive.Kind == model.Bypass {
+			p.bypasses = append(p.bypasses, is)
+		}
+	}
+}
+
+// join adds the past to the state of the present incident, which is not changed.
+func (p *past) join(s audit.State) audit.State {
+	now := past{rehearsals: maps.Clone(p.rehearsals)}
+	if now.rehearsals == nil {
+		now.rehearsals = map[string]model.Rehearsal{}
+	}
+	now.add(&audit.State{Rehearsals: s.Rehearsals})
+	s.Rehearsals, s.Issued = now.rehearsals, slices.Concat(p.bypasses, s.Issued)
+	return s
+}
+
+// withPast adds what other incidents have left behind.
+func (h *history) withPast(s *audit.State) audit.State {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.past.join(*s)
 }
 
 // stamp changes when an incident's folder appears.

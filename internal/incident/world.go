@@ -1,8 +1,6 @@
 package incident
 
 import (
-	"maps"
-
 	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/directive"
 	"github.com/degradedmode/ic/internal/fleet"
@@ -17,13 +15,13 @@ func (d *Desk) world() model.World {
 }
 
 func (d *Desk) worldOf(h *heard, incident string, state *audit.State) model.World {
-	now := d.o.Clock.Now()
+	now, joined := d.o.Clock.Now(), d.history.withPast(state)
 	w := model.World{
 		V: 1, Now: now.Wall.UTC(), Clock: now.State, Fleet: d.o.Fleet, Policy: d.o.Bundle.Ref,
 		Incident: state.Incident, Readings: h.readings, Inventory: d.o.Inventory,
-		Overrides: state.Overrides, Durable: d.durable(), Rehearsals: maps.Clone(state.Rehearsals),
+		Overrides: state.Overrides, Durable: d.durable(), Rehearsals: joined.Rehearsals,
 	}
-	w.Issued = d.issuedOf(state.Issued, h, w.Now)
+	w.Issued = d.issuedOf(joined.Issued, h, w.Now)
 	w.Hosts = d.hostsOf(h, &w)
 	w.Overrides = d.overridesOf(&w)
 	if incident == "" {
