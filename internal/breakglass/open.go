@@ -119,14 +119,15 @@ func (c *Client) start(ctx context.Context, prog program, env []string) error {
 		return problem(c.name, NotStarted, err, "was not started: %v", err)
 	}
 	c.process = p
-	c.plugin = plugin.NewClient(c.config(p))
+	client := plugin.NewClient(c.config(p))
+	c.plugin = client
 	type connected struct {
 		conn sdk.Conn
 		err  error
 	}
 	answer := make(chan connected, 1)
 	go func() {
-		conn, err := dispense(c.plugin)
+		conn, err := dispense(client) // this may outlive the attempt, and c.plugin does not
 		answer <- connected{conn, err}
 	}()
 	select {

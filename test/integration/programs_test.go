@@ -28,7 +28,7 @@ const (
 	// 20 s.
 	commandLimit = 90 * time.Second
 	// exit codes that are a contract.
-	done, failed, denied, unconfirmed, integrity, needs = 0, 1, 3, 4, 5, 6
+	done, denied, unconfirmed, integrity, needs = 0, 3, 4, 5, 6
 )
 
 // need passes a test over whose program is not on this machine, and fails it
