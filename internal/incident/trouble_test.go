@@ -27,10 +27,10 @@ type disk struct {
 	hung chan struct{} // closed when it comes back; nil: it answers
 }
 
-func (d *disk) state() (making, writing error, hung chan struct{}) {
+func (d *disk) state() (hung chan struct{}, making, writing error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.make, d.full, d.hung
+	return d.hung, d.make, d.full
 }
 
 func (d *disk) heal() {
@@ -43,7 +43,7 @@ func (d *disk) heal() {
 }
 
 func (d *disk) Mkdir(folder string) (bool, error) {
-	making, _, hung := d.state()
+	hung, making, _ := d.state()
 	if hung != nil {
 		<-hung
 	}
@@ -54,7 +54,7 @@ func (d *disk) Mkdir(folder string) (bool, error) {
 }
 
 func (d *disk) Create(path string) (audit.File, error) {
-	making, _, hung := d.state()
+	hung, making, _ := d.state()
 	if hung != nil {
 		<-hung
 	}
@@ -71,7 +71,7 @@ type diskFile struct {
 }
 
 func (f *diskFile) Write(p []byte) (int, error) {
-	_, writing, hung := f.on.state()
+	hung, _, writing := f.on.state()
 	if hung != nil {
 		<-hung
 	}

@@ -55,18 +55,6 @@ func (sc *scene) ago(at time.Time) string {
 // left until a time.
 func (sc *scene) left(at time.Time) string { return length(at.Sub(sc.now), sc.seconds) }
 
-// ends says when a directive stops or starts, both as a length and as a time.
-func (sc *scene) ends(d *model.Directive) string {
-	switch {
-	case sc.now.Before(d.NotBefore):
-		return fmt.Sprintf("in %s, at %s", sc.left(d.NotBefore), clock(d.NotBefore))
-	case d.NotAfter.IsZero():
-		return "until ended"
-	default:
-		return fmt.Sprintf("%s, at %s", sc.left(d.NotAfter), clock(d.NotAfter))
-	}
-}
-
 // clock prints a time of day to the second, for ends that count.
 func clock(t time.Time) string { return t.UTC().Format("15:04:05Z") }
 

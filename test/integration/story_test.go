@@ -132,13 +132,16 @@ func (s *story) somethingBreaks() {
 // fault begins or clears a fault by key.
 func (s *story) fault(name string) {
 	s.t.Helper()
-	s.press("f")
-	s.until("the faults of the drill", func(f frame) bool {
-		if f.has("nothing has been read yet") {
-			s.press("f") // a console that has just been opened says so
+	const early = "nothing has been read yet" // says a console that has just been opened
+	for range tries {
+		s.press("f")
+		f := s.until("the faults of the drill", func(f frame) bool { return f.has("faults of this drill") || f.has(early) })
+		if !f.has(early) {
+			break
 		}
-		return f.has("faults of this drill")
-	})
+		s.press("Escape")
+		s.until("another word", func(f frame) bool { return !f.has(early) })
+	}
 	s.choose(name)
 	s.until("the view again", func(f frame) bool { return !f.has("faults of this drill") })
 }
