@@ -29,6 +29,7 @@ type pipeline struct {
 	arrives  bool              // when it dies: whether it has written before
 	stuck    bool              // takes everything, and hosts never get it
 	undoDies error
+	undoLags bool // takes an undo, and hosts keep what they have
 	calls    []string
 }
 
@@ -48,7 +49,7 @@ func (p *pipeline) options(names ...string) func(*Options) {
 func (p *pipeline) call(what string) { p.calls = append(p.calls, what) }
 
 func (p *pipeline) Describe(context.Context) (sdk.Description, error) {
-	return sdk.Description{Carrier: sdk.File}, nil
+	return sdk.Description{Carrier: sdk.Env, Restarts: true}, nil
 }
 func (p *pipeline) Check(context.Context) ([]sdk.Finding, error) {
 	return []sdk.Finding{{Name: "reach", OK: true}}, nil
@@ -79,16 +80,19 @@ func (p *pipeline) Apply(ctx context.Context, digest, operation string, report s
 	texts := p.plans[digest]
 	p.before[operation], p.wrote[operation], p.value = p.value, texts, texts
 	if !p.stuck {
-		for _, h := range p.shop.hosts {
-			for _, token := range strings.Fields(texts) {
-				h.engine.Offer("env", token, p.shop.clock.Now())
-			}
-		}
+		p.deploy()
 	}
 	if p.died != nil {
 		return p.died
 	}
 	return report(sdk.Progress{Phase: sdk.Written, Target: "env", Done: 1, Total: 1})
+}
+
+// deploy starts every host with what stands in the pipeline.
+func (p *pipeline) deploy() {
+	for _, h := range p.shop.hosts {
+		h.engine.Seen("env", strings.Fields(p.value), nil, p.shop.clock.Now())
+	}
 }
 
 func (p *pipeline) Observe(_ context.Context, operation string, report sdk.Report) error {
@@ -113,6 +117,9 @@ func (p *pipeline) Undo(_ context.Context, operation string, report sdk.Report) 
 		return sdk.Refuse(sdk.CodeOperationUnknown, "there is no trace of operation %s", operation)
 	}
 	p.value = p.before[operation]
+	if !p.undoLags {
+		p.deploy()
+	}
 	if p.undoDies != nil {
 		return p.undoDies
 	}
@@ -169,7 +176,7 @@ func TestAPushIsEffectiveWhenHostsSaySo(t *testing.T) {
 	if live := snap.World.Rehearsals["backend/git"].Live; live.IsZero() {
 		t.Error("a real use counts as no rehearsal")
 	}
-	if b := snap.Backends; len(b) != 1 || b[0].Carrier != "file" {
+	if b := snap.Backends; len(b) != 1 || b[0].Carrier != "env" {
 		t.Errorf("backends %+v", b)
 	}
 	if _, err := d.Command(context.Background(), CloseIt, "", ""); !errors.Is(err, ErrNeeds) || !strings.Contains(err.Error(), "ic break undo "+plan.Operation) {
@@ -332,6 +339,30 @@ func TestRemovingAnOverrideThatDiedIsTriedAgain(t *testing.T) {
 	calls := len(p.calls)
 	if _, err := d.UndoBreak(context.Background(), plan.Operation, true, nil); err == nil || len(p.calls) != calls {
 		t.Errorf("a third removal: %v, %v", err, p.calls)
+	}
+}
+
+// TestARemovalIsDoneWhenHostsSaySo: a pipeline that takes an undo and restarts
+// nobody has removed nothing, and an incident does not close over it.
+func TestARemovalIsDoneWhenHostsSaySo(t *testing.T) {
+	s, p, d, _ := dark(t)
+	if _, err := d.Push(context.Background(), s.plan(d, "git"), true, nil); err != nil {
+		t.Fatal(err)
+	}
+	p.undoLags = true
+	r, err := d.UndoBreak(briefly(t), "git", true, nil)
+	if err != nil || r.State != Unconfirmed || r.Done != 0 || r.Total != len(s.hosts) {
+		t.Fatalf("%v %+v", err, r)
+	}
+	if n := len(d.Snapshot().Overrides); n != 1 {
+		t.Errorf("%d overrides are open while every host carries one", n)
+	}
+	if _, err := d.Command(context.Background(), CloseIt, "", ""); err == nil || !strings.Contains(err.Error(), "an override of git") {
+		t.Errorf("closing: %v", err)
+	}
+	p.undoLags = false
+	if r, err = d.UndoBreak(context.Background(), "git", true, nil); err != nil || r.State != Effective || len(d.Snapshot().Overrides) != 0 {
+		t.Errorf("again: %v %+v", err, r)
 	}
 }
 

@@ -314,52 +314,6 @@ func standing(w *model.World, ids []string) []string {
 	return out
 }
 
-// UndoBreak removes what an operation has put on hosts. It is denied while that
-// is the only thing that still carries a shed.
-func (d *Desk) UndoBreak(ctx context.Context, operation string, asked bool, progress func(Progress)) (Result, error) {
-	d.acts.Lock()
-	defer d.acts.Unlock()
-	d.Refresh(ctx)
-	w := d.world()
-	result := Result{ID: operation, Incident: w.Incident.ID}
-	over, err := findOverride(&w, operation)
-	if err != nil {
-		return result, err
-	}
-	if d.o.Person == "" {
-		return result, fmt.Errorf("%w: no key of yours is in the trust root", ErrReadOnly)
-	}
-	if only := d.onlyCarrierOf(&w, over); only != "" {
-		result.Reasons = []string{onlySource + ": " + only}
-		return result, fmt.Errorf("%w: %s", ErrDenied, result.Reasons[0])
-	}
-	b, open, err := d.start(ctx, over.Backend)
-	if err != nil {
-		return result, err
-	}
-	defer open.Close()
-	log, err := d.session(ctx, &w)
-	if err != nil {
-		return result, err
-	}
-	result.ID = over.Operation
-	result.Receipt = d.note(log, audit.UndoIntent{Operation: over.Operation, Backend: b.Name})
-	if !asked {
-		d.note(log, audit.Note{Text: "nobody was asked before the removal of " + over.Operation})
-	}
-	heard := d.relay(b.Name, progress)
-	if err := open.Undo(ctx, over.Operation, heard.report); err != nil {
-		d.note(log, audit.UndoOutcome{Operation: over.Operation, State: audit.StateUnconfirmed, Detail: err.Error()})
-		d.publish()
-		return result, fmt.Errorf("%s: undo: %w: the override counts as open", b.Name, err)
-	}
-	result.State, result.Carriers = Effective, heard.lines
-	result.Detail = "the override is gone from " + b.Name
-	d.note(log, audit.UndoOutcome{Operation: over.Operation, State: audit.StateUndone, Detail: strings.Join(heard.lines, "; ")})
-	d.publish()
-	return result, nil
-}
-
 // findOverride finds an override by its operation, by the end of it, or by its
 // backend; "" means the only one there is.
 func findOverride(w *model.World, name string) (*model.Override, error) {
