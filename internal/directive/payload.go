@@ -137,7 +137,7 @@ func Parse(payload []byte) (model.Directive, error) {
 		return model.Directive{}, fmt.Errorf("%w: %d bytes, at most %d", ErrPayload, len(payload), MaxPayload)
 	}
 	var w wire
-	if err := strict(payload, &w); err != nil {
+	if err := decode(payload, &w); err != nil {
 		return model.Directive{}, laterVersion(payload, err)
 	}
 	if w.V != 1 {
@@ -205,24 +205,24 @@ func decodeBody(raw []byte, d *model.Directive) error {
 	switch d.Kind {
 	case model.Shed:
 		var b shedBody
-		err := strict(raw, &b)
+		err := decode(raw, &b)
 		d.Tier = b.Tier
 		return err
 	case model.Off:
 		var b offBody
-		err := strict(raw, &b)
+		err := decode(raw, &b)
 		d.Feature = b.Feature
 		return err
 	case model.Bypass:
 		var b bypassBody
-		err := strict(raw, &b)
+		err := decode(raw, &b)
 		d.Control, d.Caps = b.Control, model.Caps(b.Caps)
 		return err
 	case model.Freeze, model.Ping:
-		return strict(raw, &emptyBody{})
+		return decode(raw, &emptyBody{})
 	case model.Dimmer:
 		var b dimmerBody
-		err := strict(raw, &b)
+		err := decode(raw, &b)
 		d.TargetMS, d.Floor, d.Ceiling = b.TargetMS, b.Floor, b.Ceiling
 		return err
 	case model.End:
@@ -242,12 +242,12 @@ func decodeEnd(raw []byte, d *model.Directive) error {
 	}
 	if kind.Ends == model.Shed {
 		var b recoveryBody
-		err := strict(raw, &b)
+		err := decode(raw, &b)
 		d.Ends, d.IDs, d.From, d.To, d.Ramp, d.Percent = b.Ends, b.IDs, b.From, b.To, b.Ramp, b.Percent
 		return err
 	}
 	var b endBody
-	err := strict(raw, &b)
+	err := decode(raw, &b)
 	d.Ends, d.IDs = b.Ends, b.IDs
 	return err
 }
@@ -272,14 +272,11 @@ func compact(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-func strict(raw []byte, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
+func decode(raw []byte, into any) error {
+	// Unknown fields, doubled keys and other spellings pass here and fail where
+	// the bytes are compared with what Encode prints.
+	if err := json.Unmarshal(raw, into); err != nil {
 		return fmt.Errorf("%w: %v", ErrPayload, err)
-	}
-	if dec.InputOffset() != int64(len(raw)) {
-		return fmt.Errorf("%w: something follows the JSON object", ErrPayload)
 	}
 	return nil
 }
