@@ -23,6 +23,7 @@ const (
 	CodeOverTier        Code = "over-tier"        // tier outside the rule's bounds
 	CodeOverCap         Code = "over-cap"         // a cap over the rule's
 	CodeOverDuration    Code = "over-duration"    // window longer than the rule's
+	CodeOverLive        Code = "over-live"        // as many grants of the rule as it allows are in force
 	CodeNoEnd           Code = "no-end"           // bypass, freeze or ping without not_after
 	CodeExpired         Code = "expired"          // not_after has passed
 	CodeFuture          Code = "future"           // issued more than 24 h ahead

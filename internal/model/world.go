@@ -18,7 +18,8 @@ type World struct {
 	Inventory  Inventory            `json:"inventory"`
 	Rehearsals map[string]Rehearsal `json:"rehearsals"` // by right, and by "backend/<name>"
 	Overrides  []Override           `json:"overrides"`
-	Durable    bool                 `json:"durable"` // the log can take a durable intent now
+	Proposals  []Proposal           `json:"proposals"` // waiting for signatures, oldest first
+	Durable    bool                 `json:"durable"`   // the log can take a durable intent now
 	Policy     PolicyRef            `json:"policy"`
 }
 
@@ -73,6 +74,16 @@ type Issued struct {
 func (i *Issued) LiveAt(now time.Time) bool {
 	d := &i.Directive
 	return i.EndedBy == "" && !now.Before(d.NotBefore) && (d.NotAfter.IsZero() || now.Before(d.NotAfter))
+}
+
+// Proposal is a directive that waits for somebody else's signature.
+type Proposal struct {
+	ID        string    `json:"id"`
+	Right     string    `json:"right"`
+	Scope     string    `json:"scope"`
+	Requester string    `json:"requester"`
+	At        time.Time `json:"at"`      // when it was proposed
+	Signers   []string  `json:"signers"` // whose signatures are at hand, the requester's included
 }
 
 // Override is a token that a break-glass backend has put on hosts and that has

@@ -220,6 +220,15 @@ func (b *Bundle) withinRow(d *model.Directive, direction model.Direction, r *row
 		return window(d, right.Lasts)
 	case model.Bypass:
 		return withinBypass(d, right.Bypass)
+	case model.Dimmer:
+		return withinDimmer(d, right.Dimmer)
+	}
+	return ""
+}
+
+func withinDimmer(d *model.Directive, rule *Dimmer) model.Code {
+	if rule == nil || d.TargetMS < rule.TargetMS.From || d.TargetMS > rule.TargetMS.To || d.Floor < rule.Floor || d.Ceiling > rule.Ceiling {
+		return model.CodeOverCap
 	}
 	return ""
 }
@@ -249,7 +258,7 @@ func (b *Bundle) mayLoosen(d *model.Directive, r *row, now time.Time) model.Code
 	if d.Policy.Version == b.Ref.Version && d.Policy.Digest != b.Ref.Digest {
 		return model.CodePolicyMismatch
 	}
-	if !now.Before(b.Domains[r.domain].Expires) || !now.Before(b.Root.Expires) {
+	if !now.Before(b.RightExpires(r.domain, &r.right)) {
 		return model.CodePolicyExpired
 	}
 	if d.Kind != model.Bypass || r.right.Bypass == nil {
@@ -266,6 +275,19 @@ func (b *Bundle) mayLoosen(d *model.Directive, r *row, now time.Time) model.Code
 		return model.CodeOutOfScope
 	}
 	return ""
+}
+
+// RightExpires is when a right of a domain stops loosening anything: with its
+// document, later if it says so itself, never later than the root.
+func (b *Bundle) RightExpires(domain Domain, right *Right) time.Time {
+	at := b.Domains[domain].Expires
+	if right.Expires.After(at) {
+		at = right.Expires
+	}
+	if b.Root.Expires.Before(at) {
+		at = b.Root.Expires
+	}
+	return at
 }
 
 func withinBypass(d *model.Directive, rule *Bypass) model.Code {

@@ -32,6 +32,8 @@ type Bundle struct {
 	Signals     map[string]Signal
 	Services    map[string]Service
 	Tiers       []Tier // ascending
+	Automatic   Automatic
+	Schedule    map[string]Event
 	Controls    map[string]Control
 	Backends    map[string]Backend
 	FlagService FlagService
@@ -69,7 +71,7 @@ func NewBundle(root *Root, ref model.PolicyRef, states map[Domain]DomainState, d
 	}
 	b := &Bundle{
 		Root: root, Ref: ref, Domains: states, keys: keys,
-		Features: map[string]Feature{}, Signals: map[string]Signal{}, Services: map[string]Service{},
+		Features: map[string]Feature{}, Signals: map[string]Signal{}, Services: map[string]Service{}, Schedule: map[string]Event{},
 		Controls: map[string]Control{}, Backends: map[string]Backend{}, Journeys: map[string]Journey{},
 		rights: map[string]row{},
 	}
@@ -78,6 +80,7 @@ func NewBundle(root *Root, ref model.PolicyRef, states map[Domain]DomainState, d
 	}
 	if docs.Ladder != nil {
 		b.Signals, b.Services, b.Tiers = docs.Ladder.Signals, docs.Ladder.Services, docs.Ladder.Tiers
+		b.Automatic, b.Schedule = docs.Ladder.Automatic, docs.Ladder.Schedule
 	}
 	if docs.Backends != nil {
 		b.Backends, b.FlagService, b.Inventory = docs.Backends.Backends, docs.Backends.FlagService, docs.Backends.Inventory

@@ -338,6 +338,12 @@ func wordsOf(t reflect.Type) []string {
 		return []string{"closed", "open"}
 	case reflect.TypeFor[Protects]():
 		return []string{"money", "authorization", "inventory", "capacity"}
+	case reflect.TypeFor[Need]():
+		return []string{"required", "enhancing", "optional"}
+	case reflect.TypeFor[Source]():
+		return []string{"snapshot", "cache", "live", "static"}
+	case reflect.TypeFor[Carries]():
+		return []string{"assigns", "passes", "ignores"}
 	}
 	return nil
 }

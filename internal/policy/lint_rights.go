@@ -142,7 +142,7 @@ func bypassWithoutCap(_ *lint, say say, file, path string, r *Right) {
 		set   bool
 	}{
 		{"under", b.Under.Minor > 0}, {"host_count", b.HostCount > 0}, {"host_total", b.HostTotal.Minor > 0}, {"total", b.Total.Minor > 0},
-		{"lasts", b.Lasts > 0}, {"per_day", b.PerDay > 0}, {"max_replacements", b.MaxReplacements >= 0},
+		{"lasts", b.Lasts > 0}, {"per_day", b.PerDay > 0}, {"live", b.Live > 0}, {"max_replacements", b.MaxReplacements >= 0},
 	} {
 		if !cap.set {
 			say(file, path+".bypass."+cap.field, "%s is not above zero; a bypass has every cap", cap.field)
@@ -162,6 +162,11 @@ func foreignBound(_ *lint, say say, file, path string, r *Right) {
 		{"tiers", r.Tiers != nil, r.Kind == model.Shed || recovery},
 		{"feature", r.Feature != "", r.Kind == model.Off},
 		{"bypass", r.Bypass != nil, r.Kind == model.Bypass},
+		{"dimmer", r.Dimmer != nil, r.Kind == model.Dimmer},
+		{"no_second", r.NoSecond != nil, r.Kind == model.Bypass},
+		{"expires", !r.Expires.IsZero(), r.Kind == model.Bypass},
+		{"lead", r.Lead != 0, r.Cosign.Count > 0},
+		{"rehearsed_within", r.RehearsedWithin != 0, r.Kind == model.Bypass || recovery},
 		{"lasts", r.Lasts != 0, r.Kind == model.Freeze || r.Kind == model.Ping},
 		{"blind", r.Blind, recovery},
 	} {

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"github.com/degradedmode/ic/internal/model"
 	"io/fs"
 	"slices"
 	"strings"
@@ -244,8 +245,11 @@ func rightWithin(right *Right, controls map[string]Control, rule DomainRule) str
 	if right.Cosign.Count < 0 {
 		return "it wants a negative number of co-signers"
 	}
-	if (right.Kind == "bypass") != (right.Bypass != nil) {
+	if (right.Kind == model.Bypass) != (right.Bypass != nil) {
 		return "bounds of a bypass belong to rights of kind bypass, and every one of those has them"
+	}
+	if (right.Kind == model.Dimmer) != (right.Dimmer != nil) {
+		return "bounds of a dimmer belong to rights of kind dimmer, and every one of those has them"
 	}
 	if right.Bypass == nil {
 		return ""
@@ -262,7 +266,7 @@ func bypassWithin(b *Bypass, controls map[string]Control, rule DomainRule) strin
 		return fmt.Sprintf("%s protects authorization, which never opens, whoever signs", b.Control)
 	case rule.Under == nil || rule.Total == nil || rule.Lasts <= 0:
 		return "the root sets no under, total and lasts for bypasses of this domain; an absent bound is not unbounded"
-	case b.Under.Minor <= 0 || b.HostTotal.Minor <= 0 || b.Total.Minor <= 0 || b.HostCount <= 0 || b.Lasts <= 0 || b.PerDay <= 0 || b.MaxReplacements < 0:
+	case b.Under.Minor <= 0 || b.HostTotal.Minor <= 0 || b.Total.Minor <= 0 || b.HostCount <= 0 || b.Lasts <= 0 || b.PerDay <= 0 || b.Live <= 0 || b.MaxReplacements < 0:
 		return "every bound of a bypass is above zero, max_replacements at least zero"
 	case b.HostTotal.Currency != b.Under.Currency || b.Total.Currency != b.Under.Currency:
 		return "the amounts of a bypass are in one currency"

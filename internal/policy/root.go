@@ -15,55 +15,55 @@ import (
 // Root is the trust root: who the people are and what their groups may sign.
 // Root N+1 needs the thresholds of N and of N+1.
 type Root struct {
-	V        int                   `yaml:"v"`
-	Fleet    string                `yaml:"fleet"`
-	Version  int64                 `yaml:"version"`
-	Expires  time.Time             `yaml:"expires"`
-	People   map[string]Person     `yaml:"people"`
-	Machines map[string]Machine    `yaml:"machines"`
-	Groups   map[string]Group      `yaml:"groups"`
-	Root     string                `yaml:"root"`    // group that signs the next root
-	Publish  string                `yaml:"publish"` // group that signs the manifest
-	Domains  map[Domain]DomainRule `yaml:"domains"`
-	Roles    map[string]Role       `yaml:"roles"`
-	Revoked  []string              `yaml:"revoked"` // fingerprints, SHA256:…
+	V        int                   `yaml:"v"`        // version of the format: 1
+	Fleet    string                `yaml:"fleet"`    // audience: a name of at most 64 bytes
+	Version  int64                 `yaml:"version"`  // 1 or more; N+1 follows N without a gap
+	Expires  time.Time             `yaml:"expires"`  // UTC, whole seconds; afterwards nothing is loosened
+	People   map[string]Person     `yaml:"people"`   // by name: those who count in a quorum
+	Machines map[string]Machine    `yaml:"machines"` // by name: hold roles, never count
+	Groups   map[string]Group      `yaml:"groups"`   // by name
+	Root     string                `yaml:"root"`     // the group that signs the next root
+	Publish  string                `yaml:"publish"`  // the group that signs the manifest
+	Domains  map[Domain]DomainRule `yaml:"domains"`  // by document: who signs it and the most it may grant
+	Roles    map[string]Role       `yaml:"roles"`    // by name: who may act
+	Revoked  []string              `yaml:"revoked"`  // fingerprints of keys that count no longer, SHA256:…
 }
 
 // Person is somebody who counts in a quorum.
 type Person struct {
-	Name  string   `yaml:"name"`
-	Reach string   `yaml:"reach"`
-	Keys  []string `yaml:"keys"` // OpenSSH public keys without a comment
+	Name  string   `yaml:"name"`  // in full, with what he or she answers for
+	Reach string   `yaml:"reach"` // how to reach him or her at night
+	Keys  []string `yaml:"keys"`  // OpenSSH public keys without a comment
 }
 
 // Machine may hold a role but never counts in a quorum.
 type Machine struct {
-	Keys []string `yaml:"keys"`
+	Keys []string `yaml:"keys"` // OpenSSH public keys without a comment
 }
 
 // Group is satisfied when Any of its members are: people by a signature of their
 // own, nested groups by being satisfied themselves.
 type Group struct {
-	Any int      `yaml:"any"`
-	Of  []string `yaml:"of"`
+	Any int      `yaml:"any"` // how many have to sign: 1 to all
+	Of  []string `yaml:"of"`  // people and groups, nested at most 4 deep, nobody by two ways
 }
 
 // DomainRule says which group signs a domain and the most its owners may grant.
 type DomainRule struct {
-	Group  string         `yaml:"group"`
-	Grants []model.Kind   `yaml:"grants"` // kinds of rights the domain may hold
-	Under  *model.Money   `yaml:"under,omitempty"`
-	Total  *model.Money   `yaml:"total,omitempty"`
-	Lasts  model.Duration `yaml:"lasts,omitempty"`
+	Group  string         `yaml:"group"`           // who signs the document
+	Grants []model.Kind   `yaml:"grants"`          // kinds of rights that it may hold
+	Under  *model.Money   `yaml:"under,omitempty"` // bypass: the most of any item
+	Total  *model.Money   `yaml:"total,omitempty"` // bypass: the most on all hosts in one UTC day
+	Lasts  model.Duration `yaml:"lasts,omitempty"` // bypass, freeze, ping: the longest window
 }
 
 // Role is who may act. Tightens lets its members shed, switch off and end a
 // bypass even when the matrix itself is not active: stripping a signature from
 // a file must never stop a fleet from shedding.
 type Role struct {
-	Members  []string `yaml:"members"` // people or groups
-	Machines []string `yaml:"machines"`
-	Tightens bool     `yaml:"tightens"`
+	Members  []string `yaml:"members"`  // people or groups
+	Machines []string `yaml:"machines"` // machines
+	Tightens bool     `yaml:"tightens"` // may shed, switch off and end a bypass although the matrix is not in force
 	MaxTier  int      `yaml:"max_tier"` // highest tier this role may shed to or recover from
 }
 

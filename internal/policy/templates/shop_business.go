@@ -7,45 +7,52 @@ import (
 
 // off and same are the two behaviours with a fixed word.
 const (
-	off  = "off"
+	off  = policy.OffBehaviour
 	same = policy.NoChange
 )
 
 func (p *ShopParams) features() *policy.FeaturesDoc {
-	feature := func(class policy.Class, service, why string, tiers ...string) policy.Feature {
-		f := policy.Feature{Class: class, Owner: Priya, Service: service, Reviewed: p.Reviewed, Tiers: map[int]string{}, Why: why}
+	feature := func(class policy.Class, service string, calls int, why string, tiers ...string) policy.Feature {
+		f := policy.Feature{Class: class, Owner: Priya, Service: service, Reviewed: p.Reviewed, Calls: calls, Endpoints: map[string]policy.Endpoint{}, Tiers: map[int]string{}, Why: why}
 		for i, behaviour := range tiers {
 			f.Tiers[i+1] = behaviour
 		}
 		return f
 	}
 	const critical, degradable, sheddable = policy.Critical, policy.Degradable, policy.Sheddable
+	features := map[string]policy.Feature{
+		"sign-in": feature(critical, Edge, 2, "Without it nobody has a basket.",
+			same, same, same, "kept sessions only, no new ones"),
+		"browse-catalog": feature(critical, Catalog, 8, "The reason to come.",
+			same, same, "pages up to 30 min old", "static pages of the last snapshot"),
+		"place-order": feature(critical, Checkout, 6, "It pays for everything else.",
+			same, same, "one-page order form, card only", off),
+		"product-images": feature(degradable, Catalog, 6, "A page without images still sells.",
+			same, "small images from the edge", "small images from the edge", "small images of the last snapshot"),
+		"stock-counts": feature(degradable, Catalog, 4, "A number may be old, an order is checked anyway.",
+			same, "in stock or not, up to 10 min old", "in stock or not, up to 30 min old", off),
+		"delivery-dates": feature(degradable, Checkout, 2, "A range is honest, a wrong day is not.",
+			same, "a range of days per region", "a range of days per region", off),
+		"personal-prices": feature(degradable, Catalog, 3, "The list price is always right.",
+			same, "list prices, the discount is given at the till", "list prices, the discount is given at the till", "list prices"),
+		"search-suggest": feature(sheddable, Edge, 2, "Search works without it.",
+			off, off, off, off),
+		"recommendations": feature(sheddable, Catalog, 15, "Costs 30 % of catalog's calls.",
+			off, off, off, off),
+		"reviews": feature(sheddable, Catalog, 6, "Costs 12 % of catalog's calls.",
+			"the newest three, up to a day old", off, off, off),
+		"recently-viewed": feature(sheddable, Edge, 2, "Nice to have.",
+			off, off, off, off),
+	}
+	for name, endpoints := range p.endpoints() {
+		f := features[name]
+		f.Endpoints = endpoints
+		features[name] = f
+	}
 	return &policy.FeaturesDoc{
-		Header: p.header(policy.Features, "What the shop shows, what may get simpler and what goes first."),
-		Features: map[string]policy.Feature{
-			"sign-in": feature(critical, Edge, "Without it nobody has a basket.",
-				same, same, same, "kept sessions only, no new ones"),
-			"browse-catalog": feature(critical, Catalog, "The reason to come.",
-				same, same, "pages up to 30 min old", "static pages of the last snapshot"),
-			"place-order": feature(critical, Checkout, "It pays for everything else.",
-				same, same, "one-page order form, card only", off),
-			"product-images": feature(degradable, Catalog, "A page without images still sells.",
-				same, "small images from the edge", "small images from the edge", "small images of the last snapshot"),
-			"stock-counts": feature(degradable, Catalog, "A number may be old, an order is checked anyway.",
-				same, "in stock or not, up to 10 min old", "in stock or not, up to 30 min old", off),
-			"delivery-dates": feature(degradable, Checkout, "A range is honest, a wrong day is not.",
-				same, "a range of days per region", "a range of days per region", off),
-			"personal-prices": feature(degradable, Catalog, "The list price is always right.",
-				same, "list prices, the discount is given at the till", "list prices, the discount is given at the till", "list prices"),
-			"search-suggest": feature(sheddable, Edge, "Search works without it.",
-				off, off, off, off),
-			"recommendations": feature(sheddable, Catalog, "Costs 30 % of catalog's calls.",
-				off, off, off, off),
-			"reviews": feature(sheddable, Catalog, "Costs 12 % of catalog's calls.",
-				"the newest three, up to a day old", off, off, off),
-			"recently-viewed": feature(sheddable, Edge, "Nice to have.",
-				off, off, off, off),
-		},
+		Header:    p.header(policy.Features, "What the shop shows, what may get simpler and what goes first."),
+		Features:  features,
+		Programme: programme(),
 	}
 }
 
@@ -66,7 +73,7 @@ func (p *ShopParams) ladder() *policy.LadderDoc {
 	}
 	limit := func(f float64) *float64 { return &f }
 	tier := func(n int, name, text string, auto bool, enter, leave []policy.Condition) policy.Tier {
-		return policy.Tier{Tier: n, Name: name, Text: text, Owner: Ines, Auto: auto, Enter: enter, Leave: leave,
+		return policy.Tier{Tier: n, Name: name, Text: text, Owner: Ines, Auto: auto, Enter: enter, EnterNeeds: 1, Leave: leave,
 			Dwell: pace.Dwell, Ramp: []int{10, 50, 100}, RampStep: pace.RampStep}
 	}
 	calm := func(p99 float64) []policy.Condition {
@@ -81,11 +88,14 @@ func (p *ShopParams) ladder() *policy.LadderDoc {
 			PaymentRiskUp:  signal(PaymentRiskUp, "ratio", policy.Threshold{Below: limit(0.5)}, "risk-bypass-small-orders", "Orders fail closed while nothing scores them."),
 		},
 		Services: map[string]policy.Service{
-			Edge:        {Tiers: 4, Dependencies: []string{Catalog, Checkout}},
-			Catalog:     {Tiers: 4, Dependencies: []string{}},
-			Checkout:    {Tiers: 4, Dependencies: []string{Catalog, PaymentRisk}},
-			PaymentRisk: {Tiers: 1, Dependencies: []string{}},
+			Edge:        {Tiers: 4, Dependencies: []string{Catalog, Checkout}, LocalState: true, Criticality: policy.Assigns, Capacity: 1200, Peak: 900, GameDay: p.Reviewed},
+			Catalog:     {Tiers: 4, Dependencies: []string{}, LocalState: true, Criticality: policy.Passes, Capacity: 6000, Peak: 4200, GameDay: p.Reviewed},
+			Checkout:    {Tiers: 4, Dependencies: []string{Catalog, PaymentRisk}, LocalState: true, Criticality: policy.Passes, Capacity: 160, Peak: 110, GameDay: p.Reviewed},
+			PaymentRisk: {Tiers: 1, Dependencies: []string{}, LocalState: true, Criticality: policy.Passes, Capacity: 160, Peak: 110, GameDay: p.Reviewed},
 		},
+		Automatic:  p.automatic(),
+		Schedule:   map[string]policy.Event{},
+		Exceptions: map[string]policy.Exception{},
 		Tiers: []policy.Tier{
 			tier(1, "lean", "Recommendations and suggestions are hidden.", true,
 				[]policy.Condition{above(CheckoutP99, 0.8, pace.Enter), above(CPU, 80, pace.Enter), above(CheckoutErrors, 1, pace.EnterErrors)}, calm(0.5)),
@@ -146,7 +156,7 @@ func (p *ShopParams) payments() *policy.ControlsDoc {
 		share := total / (p.hostsOf(Checkout) + maxReplacements)
 		return &policy.Bypass{
 			Control: PaymentRisk, Under: usd(under), HostCount: count, HostTotal: usd(share - share%100), Total: usd(total),
-			Lasts: lasts, PerDay: perDay, MaxReplacements: maxReplacements, VolatileHosts: false,
+			Lasts: lasts, PerDay: perDay, Live: 1, MaxReplacements: maxReplacements, VolatileHosts: false,
 		}
 	}
 	return &policy.ControlsDoc{
