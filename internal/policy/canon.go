@@ -7,6 +7,7 @@ import (
 	"io"
 	"path"
 	"reflect"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -145,6 +146,9 @@ func parse(name string, src []byte, doc any, where map[string]Pos) error {
 	if err != nil {
 		return SyntaxErrors{err}
 	}
+	if err := readable(name, node); err != nil {
+		return SyntaxErrors{err}
+	}
 	d := decoder{file: name, where: where, fields: make(fieldTable)}
 	d.plainYAML(node, 0)
 	d.comments(src, node)
@@ -153,6 +157,33 @@ func parse(name string, src []byte, doc any, where map[string]Pos) error {
 	}
 	if len(d.errs) > 0 {
 		return SyntaxErrors(d.errs)
+	}
+	return nil
+}
+
+// FormatVersion is the v of every document. Version 1 is frozen: a later one gets
+// types of its own beside these, and a function that makes the one of the other,
+// so that what was signed as version 1 keeps its meaning.
+const FormatVersion = 1
+
+// readable looks at v before anything else is read: to a file of a later format
+// the true answer is not that its fields are unknown.
+func readable(name string, node *yaml.Node) *SyntaxError {
+	top := node.Content[0]
+	if top.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(top.Content); i += 2 {
+		key, value := top.Content[i], top.Content[i+1]
+		if key.Value != "v" {
+			continue
+		}
+		n, err := strconv.Atoi(value.Value)
+		if err != nil || n <= FormatVersion || strconv.Itoa(n) != value.Value {
+			return nil // right, or for the decoder to say what is wrong with it
+		}
+		return &SyntaxError{File: name, Line: value.Line, Col: value.Column, Path: "v",
+			Sentence: fmt.Sprintf("the file is of format %d and this ic reads format %d; a newer ic reads it", n, FormatVersion)}
 	}
 	return nil
 }

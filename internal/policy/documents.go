@@ -59,6 +59,6 @@ type Manifest struct {
 
 // ManifestFile pins one file.
 type ManifestFile struct {
-	Version int64  `yaml:"version"` // the version inside the file
+	Version int64  `yaml:"version"` // the version inside the file, 1 or more
 	SHA256  string `yaml:"sha256"`  // of its bytes, 64 lower-case hex digits
 }

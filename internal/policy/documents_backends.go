@@ -14,7 +14,7 @@ type BackendsDoc struct {
 // depends on itself.
 type FlagService struct {
 	Dependencies []string `yaml:"dependencies"` // everything it needs that can fail
-	Why          string   `yaml:"why"`
+	Why          string   `yaml:"why"`          // what the everyday carrier is
 }
 
 // Backend is one deploy pipeline. A bundled one lives in ic; a foreign one is
@@ -27,7 +27,7 @@ type Backend struct {
 	Targets      []string          `yaml:"targets"`                     // services that it reaches, or "*" for any
 	Dependencies []string          `yaml:"dependencies"`                // everything it needs that can fail; none of the flag service's
 	Secrets      []string          `yaml:"secrets"`                     // names in the token store
-	Why          string            `yaml:"why"`
+	Why          string            `yaml:"why"`                         // how it reaches hosts, and what it costs them
 }
 
 // Inventory is the denominator of every "n of m hosts".

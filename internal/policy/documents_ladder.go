@@ -34,7 +34,7 @@ type Service struct {
 	LocalState   bool      `yaml:"local_state"`        // it reads its tier from memory and keeps the last known good on disk; no request waits for a control plane
 	Criticality  Carries   `yaml:"criticality"`        // assigns (at the edge), passes (or lowers) or ignores
 	Capacity     float64   `yaml:"capacity"`           // requests per second that it serves with everything on, 0 to 100,000,000; 0: not measured
-	Peak         float64   `yaml:"peak"`               // requests per second in the busiest hour, likewise
+	Peak         float64   `yaml:"peak"`               // requests per second in the busiest hour, 0 to 100,000,000; 0: not measured
 	GameDay      time.Time `yaml:"game_day,omitempty"` // UTC: the last one it took part in, absent for never; the standard asks for one a quarter
 }
 
@@ -53,8 +53,8 @@ type Signal struct {
 // Threshold is one comparison with a signal; exactly one of Above and Below is
 // set.
 type Threshold struct {
-	Above *float64 `yaml:"above,omitempty"` // the reading is over it, in the signal's unit
-	Below *float64 `yaml:"below,omitempty"` // the reading is under it, in the signal's unit
+	Above *float64 `yaml:"above,omitempty"` // the reading is over it, in the signal's unit; -1,000,000,000,000 to 1,000,000,000,000
+	Below *float64 `yaml:"below,omitempty"` // the reading is under it, in the signal's unit; -1,000,000,000,000 to 1,000,000,000,000
 }
 
 // Condition is a threshold held for a time. On the way out every reading of the

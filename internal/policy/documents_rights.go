@@ -100,8 +100,8 @@ func (r *Right) LeadTime() model.Duration {
 
 // Range is a closed interval.
 type Range struct {
-	From int `yaml:"from"` // the lowest, included
-	To   int `yaml:"to"`   // the highest, included
+	From int `yaml:"from"` // the lowest, included; tiers count from 1
+	To   int `yaml:"to"`   // the highest, included; tiers end at 6
 }
 
 // NoSecond makes a right the one for "nobody came": it may be used when a

@@ -64,7 +64,7 @@ type Role struct {
 	Members  []string `yaml:"members"`  // people or groups
 	Machines []string `yaml:"machines"` // machines
 	Tightens bool     `yaml:"tightens"` // may shed, switch off and end a bypass although the matrix is not in force
-	MaxTier  int      `yaml:"max_tier"` // highest tier this role may shed to or recover from
+	MaxTier  int      `yaml:"max_tier"` // highest tier this role may shed to or recover from, 0 to 6
 }
 
 // Signer is one key's owner.
