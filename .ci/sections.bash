@@ -27,8 +27,13 @@ sum_up() {
 # start no service in a container.
 install_programs() {
   local missing=()
-  for program in prometheus tmux ssh-keygen git curl; do
-    command -v "$program" >/dev/null || missing+=("${program/ssh-keygen/openssh-client}")
+  local -A packages=(
+    [prometheus]=prometheus [tmux]=tmux [git]=git [curl]=curl
+    [ssh-keygen]=openssh-client [ssh-agent]=openssh-client
+    [gnome-keyring-daemon]=gnome-keyring [dbus-run-session]=dbus [dbus-daemon]=dbus
+  )
+  for program in "${!packages[@]}"; do
+    command -v "$program" >/dev/null || missing+=("${packages[$program]}")
   done
   if ((${#missing[@]} == 0)); then
     echo "nothing is missing"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/degradedmode/ic/internal/decisions"
@@ -214,7 +215,7 @@ func (a *app) rightFor(d *incident.Desk, fits func(incident.NamedRight) bool, wh
 func (a *app) confirmAndExecute(ctx context.Context, d *incident.Desk, ask decisions.Ask) error {
 	p, err := d.Preview(ask)
 	if err != nil {
-		return undrafted(d, err)
+		return undrafted(d.Snapshot().Domains, err)
 	}
 	if p.Verdict.Outcome != model.Denied && (!a.json || a.terminal()) {
 		describePreview(a.err, &p)
@@ -255,7 +256,7 @@ func (a *app) finish(r *incident.Result, err error) error {
 		}
 		return err
 	}
-	if r.State != incident.Effective {
+	if r.State != incident.Effective && r.State != incident.Advised {
 		a.code = exitUnconfirmed
 	}
 	return a.print(r, func(w io.Writer) { printResult(w, r) })
@@ -266,7 +267,7 @@ func printResult(w io.Writer, r *incident.Result) {
 	if r.Detail != "" {
 		fmt.Fprintf(w, "  %s\n", r.Detail)
 	}
-	for _, line := range r.Carriers {
+	for _, line := range append(slices.Clone(r.Advice), r.Carriers...) {
 		fmt.Fprintf(w, "  %s\n", line)
 	}
 	if r.Token != "" && (r.State == incident.Partial || r.State == incident.Unconfirmed) {
@@ -303,6 +304,9 @@ func describePreview(w io.Writer, p *incident.Preview) {
 		fmt.Fprintf(w, "  ends        %s by itself on every host (%s)\n", e.Ends.UTC().Format("2006-01-02 15:04:05Z"), e.Lasts.Round(time.Second))
 	}
 	fmt.Fprintf(w, "  rehearsed   simulated %s, live %s\n", dateOr(p.Rehearsed.Simulated), dateOr(p.Rehearsed.Live))
+	if p.Command != "" {
+		fmt.Fprintf(w, "  command     %s\n", p.Command)
+	}
 	if p.Opens {
 		fmt.Fprintf(w, "  incident    none is open: this opens one and you take command\n")
 	}

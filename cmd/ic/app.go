@@ -28,7 +28,9 @@ type app struct {
 	yes        bool
 	configFile string
 	flags      map[string]*string
+	tokenFiles map[string]string // by name, as --token-file has them
 
+	kept  kept  // what was opened and asked once
 	seat  *seat // where this console stands, once it is known
 	began bool  // a command has begun: from here on an error is not a wrong word
 	code  int   // exit code of a command that did not fail and yet is not done
@@ -54,6 +56,7 @@ daylight. Without a command it opens the console.`,
 	p.BoolVar(&a.json, "json", false, "print JSON")
 	p.BoolVar(&a.yes, "yes", false, "do not ask; the log says that nobody was asked")
 	p.StringVar(&a.configFile, "config", "", "configuration file (IC_CONFIG; default config.yaml in the state folder)")
+	p.StringToStringVar(&a.tokenFiles, "token-file", nil, "take the token for a NAME out of a FILE of mode 600: NAME=FILE (repeatable)")
 	a.flags = make(map[string]*string)
 	for _, s := range settings {
 		v := new(string)
@@ -68,7 +71,7 @@ daylight. Without a command it opens the console.`,
 	)
 	a.add(root, "night", a.statusCmd(), a.watchCmd(), a.canCmd(), a.doCmd(), a.shedCmd(), a.recoverCmd(), a.endCmd(),
 		a.freezeCmd(), a.breakCmd(), a.cosignCmd(), a.incidentCmd())
-	a.add(root, "day", a.policyCmd(), a.keysCmd(), a.loginCmd(), a.doctorCmd(), a.demoCmd())
+	a.add(root, "day", a.initCmd(), a.policyCmd(), a.keysCmd(), a.loginCmd(), a.doctorCmd(), a.demoCmd())
 	a.add(root, "after", a.auditCmd())
 	a.add(root, "", a.versionCmd(), a.manCmd(), a.backendCmd(), a.worldCmd())
 	return root
@@ -88,39 +91,49 @@ func (a *app) add(root *cobra.Command, group string, commands ...*cobra.Command)
 
 // load reads the configuration: file, then environment, then flags.
 func (a *app) load(cmd *cobra.Command) (config, error) {
-	state, flags := "", map[string]string{}
-	for _, s := range settings {
-		if f := cmd.Flags().Lookup(s.flag()); f != nil && f.Changed {
-			flags[s.key] = *a.flags[s.key]
-		}
+	w, err := a.told(cmd)
+	if err != nil {
+		return config{}, err
 	}
-	switch {
-	case flags["state"] != "":
-		state = flags["state"]
-	case a.getenv("IC_STATE_DIR") != "":
-		state = a.getenv("IC_STATE_DIR")
-	default:
-		state = defaultState(a.getenv)
-	}
-	if state == "" {
-		return config{}, fail(exitUsage, "no state folder: HOME is not set").hinting("name one with --state or IC_STATE_DIR")
-	}
-	path, named := a.configFile, a.configFile != ""
-	if !named {
-		path, named = a.getenv("IC_CONFIG"), a.getenv("IC_CONFIG") != ""
-	}
-	if !named {
-		path = filepath.Join(state, "config.yaml")
-	}
-	c, err := readConfig(path, named)
+	c, err := readConfig(w.config, w.named)
 	if err != nil {
 		return c, fail(exitUsage, "%w", err)
 	}
-	c.overlay(a.getenv, flags)
-	if c.State == "" {
-		c.State = state
+	return w.over(c, a.getenv), nil
+}
+
+// words is what was said besides the configuration file.
+type words struct {
+	flags  map[string]string
+	state  string // folder
+	config string // path of the file
+	named  bool   // the file was named, so it has to be there
+}
+
+func (a *app) told(cmd *cobra.Command) (words, error) {
+	w := words{flags: map[string]string{}}
+	for _, s := range settings {
+		if f := cmd.Flags().Lookup(s.flag()); f != nil && f.Changed {
+			w.flags[s.key] = *a.flags[s.key]
+		}
 	}
-	return c, nil
+	w.state = orElse(orElse(w.flags["state"], a.getenv("IC_STATE_DIR")), defaultState(a.getenv))
+	if w.state == "" {
+		return w, fail(exitUsage, "no state folder: HOME is not set").hinting("name one with --state or IC_STATE_DIR")
+	}
+	w.config = orElse(a.configFile, a.getenv("IC_CONFIG"))
+	w.named = w.config != ""
+	w.config = orElse(w.config, filepath.Join(w.state, "config.yaml"))
+	return w, nil
+}
+
+// over puts the words over what a file says.
+func (w *words) over(c config, getenv func(string) string) config {
+	c.overlay(getenv, w.flags)
+	if c.State == "" {
+		c.State = w.state
+	}
+	return c
 }
 
 // print writes a result: as JSON, or as text lines.

@@ -30,6 +30,7 @@ type config struct {
 	Etcd       string // endpoints, separated by commas
 	Prometheus string // URL
 	Inventory  string // file; "" takes the inventory of the policy
+	Tokens     string // age file that a person has chosen; "" has the keyring only
 }
 
 // setting is one key of the configuration and where it lands.
@@ -49,6 +50,7 @@ var settings = []setting{
 	{"etcd", "endpoints of the flag service, separated by commas", false, func(c *config) *string { return &c.Etcd }},
 	{"prometheus", "URL of Prometheus", false, func(c *config) *string { return &c.Prometheus }},
 	{"inventory", "inventory file, instead of the one in the policy", true, func(c *config) *string { return &c.Inventory }},
+	{"tokens", "age file that keeps tokens where there is no keyring", true, func(c *config) *string { return &c.Tokens }},
 }
 
 func (s setting) env() string {

@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/degradedmode/ic/internal/decisions"
 	"github.com/degradedmode/ic/internal/incident"
 	"github.com/degradedmode/ic/internal/tui"
 	"github.com/spf13/cobra"
@@ -28,6 +29,9 @@ func (a *app) console(cmd *cobra.Command, _ []string) error {
 	}
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
+	if err := a.openKey(ctx, c); err != nil {
+		return err
+	}
 	d, b, err := a.desk(ctx, c)
 	if err != nil {
 		return err
@@ -47,7 +51,8 @@ func (a *app) console(cmd *cobra.Command, _ []string) error {
 		}()
 		d.Run(ctx)
 	}()
-	err = tui.Run(ctx, &consoleDesk{d}, tui.Options{
+	a.kept.screen.Store(true)
+	err = tui.Run(ctx, &consoleDesk{Desk: d, waiting: a.waiting}, tui.Options{
 		Now: func() time.Time { return s.clock.Now().Wall }, Real: a.real, Input: a.in, Output: a.out,
 		Environ: os.Environ(), NoColor: a.getenv("NO_COLOR") != "",
 		Runbooks: func() []tui.Runbook { return tui.RunbooksOf(b) },
@@ -64,7 +69,19 @@ func (a *app) console(cmd *cobra.Command, _ []string) error {
 }
 
 // consoleDesk is a desk in the words of the console.
-type consoleDesk struct{ *incident.Desk }
+type consoleDesk struct {
+	*incident.Desk
+	waiting func() string // for whom the signing key waits; "" nobody
+}
+
+// Snapshot says first that somebody has to touch his key: nothing goes on before.
+func (d *consoleDesk) Snapshot() incident.Snapshot {
+	s := d.Desk.Snapshot()
+	if text := d.waiting(); text != "" {
+		s.Headline = decisions.Headline{Text: text}
+	}
+	return s
+}
 
 func (d *consoleDesk) Command(ctx context.Context, action, person string) (incident.Result, error) {
 	return d.Desk.Command(ctx, incident.Action(action), person, "")

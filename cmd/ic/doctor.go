@@ -97,6 +97,7 @@ func (a *app) examine(ctx context.Context, c config) []finding {
 	d.Refresh(ctx)
 	snap := d.Snapshot()
 	say("key", snap.Person != "", orElse(snap.Person, "no key of yours is in the trust root"), "ic keys check")
+	a.examineTokens(ctx, c, b, say)
 	a.examineSources(&snap, say)
 	checked := d.CheckBackends(ctx, "")
 	for _, name := range sortedKeys(checked) {

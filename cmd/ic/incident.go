@@ -17,24 +17,29 @@ import (
 func (a *app) incidentCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "incident", Short: "Open, take, give, close, show", Args: cobra.NoArgs, RunE: a.showIncident}
 	title := ""
-	open := a.commandCmd("open", "Open an incident and take command", incident.Open, cobra.NoArgs, &title)
+	open := a.commandCmd("open", "Open an incident and take command", incident.Open, cobra.NoArgs, nil, &title)
 	open.Flags().StringVar(&title, "title", "", "what it is about")
 	note := ""
-	closing := a.commandCmd("close", "Close the incident; refused while something is still owed", incident.CloseIt, cobra.NoArgs, &note)
+	closing := a.commandCmd("close", "Close the incident; refused while something is still owed", incident.CloseIt, cobra.NoArgs, nil, &note)
 	closing.Flags().StringVar(&note, "note", "", "last words for the log")
-	none := ""
-	cmd.AddCommand(open,
-		a.commandCmd("take", "Take command, or renew it, for 3 hours", incident.Take, cobra.NoArgs, &none),
-		a.commandCmd("give PERSON", "Offer command to somebody", incident.Offer, cobra.ExactArgs(1), &none),
-		a.commandCmd("accept", "Accept command that was offered", incident.Accept, cobra.NoArgs, &none),
-		a.commandCmd("relinquish", "Give command up", incident.Relinquish, cobra.NoArgs, &none),
+	none, deputy := "", ""
+	take := a.commandCmd("take", "Take command, or renew it, for 3 hours", incident.Take, cobra.NoArgs, &deputy, &none)
+	take.Flags().StringVar(&deputy, "deputy", "", "who may take command at once if it lapses")
+	cmd.AddCommand(open, take,
+		a.commandCmd("give PERSON", "Offer command to somebody", incident.Offer, cobra.ExactArgs(1), nil, &none),
+		a.commandCmd("accept", "Accept command that was offered", incident.Accept, cobra.NoArgs, nil, &none),
+		a.commandCmd("deputy PERSON", "Name who may take command at once if it lapses", incident.Deputise, cobra.ExactArgs(1), nil, &none),
+		a.commandCmd("relinquish", "Give command up", incident.Relinquish, cobra.NoArgs, nil, &none),
 		closing,
 		&cobra.Command{Use: "show", Short: "The open incident, who commands it and what keeps it open", Args: cobra.NoArgs, RunE: a.showIncident},
+		a.incidentReviewCmd(), a.incidentReviewsCmd(), a.incidentWaiveCmd(), a.incidentPackCmd(), a.incidentUnpackCmd(),
 	)
 	return cmd
 }
 
-func (a *app) commandCmd(use, short string, action incident.Action, args cobra.PositionalArgs, note *string) *cobra.Command {
+// commandCmd is a command about command itself. Whom it is about is its argument,
+// or what a flag has put into person.
+func (a *app) commandCmd(use, short string, action incident.Action, args cobra.PositionalArgs, person, note *string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Short: short, Args: args,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,11 +47,11 @@ func (a *app) commandCmd(use, short string, action incident.Action, args cobra.P
 				if _, err := a.confirm(short+".", ""); err != nil {
 					return err
 				}
-				person := ""
-				if len(args) == 1 {
-					person = args[0]
+				whom := strings.Join(args, "")
+				if person != nil {
+					whom = *person
 				}
-				result, err := d.Command(ctx, action, person, *note)
+				result, err := d.Command(ctx, action, whom, *note)
 				if err != nil {
 					return err
 				}
@@ -62,13 +67,18 @@ func (a *app) showIncident(cmd *cobra.Command, _ []string) error {
 		s := d.Snapshot()
 		view := struct {
 			Incident model.Incident     `json:"incident"`
+			Command  string             `json:"command"`
 			Blockers []string           `json:"blockers"`
+			Owed     []incident.Owed    `json:"owed"`
 			Log      []incident.LogLine `json:"log"`
-		}{s.World.Incident, s.Blockers, s.Log}
+		}{s.World.Incident, incident.CommandText(&s.World.Incident.Lease, s.At), s.Blockers, s.Owed, s.Log}
 		return a.print(view, func(w io.Writer) {
-			fmt.Fprintln(w, incidentLine(&s))
+			fmt.Fprintln(w, incidentLine(&s.World))
 			for _, b := range s.Blockers {
 				fmt.Fprintf(w, "  keeps it open: %s\n", b)
+			}
+			for _, o := range s.Owed {
+				fmt.Fprintf(w, "  owed: %s\n", o.Text())
 			}
 			for _, l := range s.Log {
 				fmt.Fprintf(w, "  %s  %-8s %s\n", l.At.UTC().Format("15:04:05Z"), l.Actor, l.Text)

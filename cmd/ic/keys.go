@@ -1,22 +1,20 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/degradedmode/ic/internal/keys"
-	"github.com/degradedmode/ic/internal/sshsig"
+	"github.com/degradedmode/ic/internal/policy"
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 func (a *app) keysCmd() *cobra.Command {
-	cmd := group("keys", "Signing keys: make one, list them, check yours")
+	cmd := group("keys", "Signing keys: make or choose one, list them, check yours")
 	cmd.AddCommand(a.keysEnrolCmd(), a.keysListCmd(), a.keysCheckCmd())
 	return cmd
 }
@@ -29,13 +27,65 @@ type keyView struct {
 	Comment     string   `json:"comment"`
 	Owner       string   `json:"owner"` // "" when it is not in the trust root
 	Roles       []string `json:"roles"`
+	Revoked     bool     `json:"revoked"`
 	Directives  bool     `json:"may_sign_directives"`
+	Policy      bool     `json:"may_sign_policy"`
+	Touch       bool     `json:"needs_touch"`
+	Passphrase  bool     `json:"needs_passphrase"`
 	Detail      string   `json:"detail,omitempty"`
+}
+
+// view says what is known of a key; b may be nil.
+func view(k keys.Key, b *policy.Bundle) keyView {
+	rights := keys.RightsOf(k.Public)
+	v := keyView{
+		Fingerprint: k.Fingerprint, Type: k.Type, From: k.From, Comment: k.Comment, Roles: []string{},
+		Directives: rights.Directives, Policy: rights.Policy, Touch: k.NeedsTouch(), Passphrase: k.Encrypted, Detail: rights.Why,
+	}
+	if k.Handle {
+		v.Detail = keys.ErrHandle.Error()
+	}
+	if b == nil {
+		return v
+	}
+	if owner, ok := b.SignerOf(k.Fingerprint); ok {
+		v.Owner, v.Roles = owner.Name, append(v.Roles, b.Root.RolesOf(owner)...)
+		if owner.Revoked {
+			v.Revoked, v.Directives, v.Policy = true, false, false
+		}
+	}
+	return v
+}
+
+// signs is what a key may sign, in one word.
+func (v *keyView) signs() string {
+	switch {
+	case v.Directives:
+		return "directives, policy"
+	case v.Policy:
+		return "policy only"
+	default:
+		return "nothing"
+	}
+}
+
+// needs is what has to happen before a key signs.
+func (v *keyView) needs() string {
+	var needs []string
+	if v.Touch {
+		needs = append(needs, "a touch")
+	}
+	if v.Passphrase {
+		needs = append(needs, "a passphrase")
+	}
+	return strings.Join(needs, ", ")
 }
 
 func (a *app) keysListCmd() *cobra.Command {
 	return &cobra.Command{
-		Use: "list", Short: "Keys at hand, and whose they are in the trust root", Args: cobra.NoArgs,
+		Use: "list", Short: "Keys at hand: whose they are in the trust root, and what they may sign", Args: cobra.NoArgs,
+		Long: `List the keys of ssh-agent, of the configured key file, and of the file in which ic keys
+enrol puts yours. It works without a policy, and with an ssh-agent that hangs.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			views, err := a.keyViews(cmd)
 			if err != nil {
@@ -51,35 +101,45 @@ func (a *app) keyViews(cmd *cobra.Command) ([]keyView, error) {
 	if err != nil {
 		return nil, err
 	}
-	sources := a.keySources(c)
-	sources.AgentSocket = a.getenv("SSH_AUTH_SOCK")
-	listed, err := keys.List(cmd.Context(), sources)
-	if err != nil {
-		a.note("%v", err)
-	}
-	b, berr := a.bundle(c, false)
-	if berr != nil {
-		a.note("whose they are is not known: %v", berr)
-	}
+	b := a.whose(c)
 	views := []keyView{}
-	for _, k := range listed {
-		v := keyView{Fingerprint: k.Fingerprint, Type: k.Type, From: k.From, Comment: k.Comment}
-		if err := sshsig.AcceptKey(k.Public, sshsig.ForDirective); err != nil {
-			v.Detail = err.Error()
-		} else {
-			v.Directives = true
+	for _, sources := range a.everywhere(c) {
+		listed, err := keys.List(cmd.Context(), sources)
+		if err != nil {
+			a.note("%v", err)
 		}
-		if b != nil {
-			if owner, ok := b.SignerOf(k.Fingerprint); ok {
-				v.Owner, v.Roles = owner.Name, b.Root.RolesOf(owner)
-				if owner.Revoked {
-					v.Directives, v.Detail = false, "revoked"
-				}
-			}
+		for _, k := range listed {
+			views = append(views, view(k, b))
 		}
-		views = append(views, v)
 	}
 	return views, nil
+}
+
+// whose is the policy that says whose a key is; nil, and said, where there is
+// none.
+func (a *app) whose(c config) *policy.Bundle {
+	b, err := a.bundle(c, false)
+	if err != nil {
+		a.note("whose they are is not known: %v", err)
+	}
+	return b
+}
+
+// everywhere is the source that the configuration names, and after it those that
+// it does not name and that may hold a key of ours all the same.
+func (a *app) everywhere(c config) []keys.Sources {
+	all := a.keySources(c).Each()
+	spare := a.keySources(c)
+	spare.AgentSocket, spare.Files, spare.Passphrase = "", nil, a.asker()
+	if c.Key != agentKey {
+		spare.AgentSocket = a.getenv("SSH_AUTH_SOCK")
+	}
+	if path := ownKeyFile(c); c.Person != "" && path != c.Key {
+		if _, err := os.Stat(path); err == nil {
+			spare.Files = []string{path}
+		}
+	}
+	return append(all, spare.Each()...)
 }
 
 func printKeys(w io.Writer, views []keyView) {
@@ -88,166 +148,31 @@ func printKeys(w io.Writer, views []keyView) {
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "FINGERPRINT\tTYPE\tOWNER\tROLES\tFROM")
+	fmt.Fprintln(t, "FINGERPRINT\tTYPE\tOWNER\tROLES\tSIGNS\tNEEDS\tFROM")
 	for _, v := range views {
-		owner := v.Owner
-		if owner == "" {
-			owner = "(not in the trust root)"
+		owner := orElse(v.Owner, "(not in the trust root)")
+		if v.Revoked {
+			owner += " (revoked)"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", v.Fingerprint, v.Type, owner, strings.Join(v.Roles, ", "), v.From)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Fingerprint, v.Type, owner, orElse(strings.Join(v.Roles, ", "), "-"), v.signs(), orElse(v.needs(), "-"), v.From)
 	}
 	t.Flush()
-}
-
-func (a *app) keysCheckCmd() *cobra.Command {
-	return &cobra.Command{
-		Use: "check", Short: "Would your key work at 3am?", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.load(cmd)
-			if err != nil {
-				return err
-			}
-			b, err := a.bundle(c, false)
-			if err != nil {
-				return err
-			}
-			if a.person(cmd.Context(), c, b) == "" {
-				return fail(exitNeeds, "no key of %q in the trust root is at hand", c.Person).hinting("ic keys list shows what there is")
-			}
-			signer, err := a.signer(cmd.Context(), c)
-			if err != nil {
-				return err
-			}
-			s, err := a.files(c)
-			if err != nil {
-				return err
-			}
-			// A signature over nothing that anybody would take.
-			sig, err := sshsig.Sign(signer, randReader, []byte("ic keys check"), s.realm().Namespace("check", c.Fleet))
-			if err != nil {
-				return fail(exitFailed, "the key does not sign: %w", err)
-			}
-			owner, _ := b.SignerOf(sig.Fingerprint)
-			out := keyView{Fingerprint: sig.Fingerprint, Owner: owner.Name, Roles: b.Root.RolesOf(owner), Directives: true}
-			return a.print(out, func(w io.Writer) {
-				fmt.Fprintf(w, "%s signs as %s (%s)\n", out.Fingerprint, out.Owner, strings.Join(out.Roles, ", "))
-			})
-		},
+	for _, v := range views {
+		if v.Detail != "" {
+			fmt.Fprintf(w, "%s: %s\n", v.Fingerprint, v.Detail)
+		}
 	}
 }
 
-func (a *app) keysEnrolCmd() *cobra.Command {
-	path, plain := "", false
-	cmd := &cobra.Command{
-		Use: "enrol", Short: "Make an Ed25519 key for signing, and print what belongs into the trust root", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := a.load(cmd)
-			if err != nil {
-				return err
-			}
-			if c.Person == "" {
-				return fail(exitUsage, "whose key will it be?").hinting("--person NAME")
-			}
-			if path == "" {
-				path = filepath.Join(c.State, "keys", c.Person)
-			}
-			var passphrase []byte
-			if !plain {
-				if passphrase, err = a.newPassphrase(); err != nil {
-					return err
-				}
-			}
-			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-				return err
-			}
-			k, err := keys.Generate(randReader, path, c.Person, passphrase)
-			if err != nil {
-				return fail(exitFailed, "%w", err)
-			}
-			public, err := os.ReadFile(path + ".pub")
-			if err != nil {
-				return err
-			}
-			fields := strings.Fields(string(public))
-			line := strings.Join(fields[:min(2, len(fields))], " ")
-			out := map[string]string{"person": c.Person, "fingerprint": k.Fingerprint, "private": path, "public": line}
-			return a.print(out, func(w io.Writer) {
-				fmt.Fprintf(w, "%s\nprivate key: %s\nthe trust root lists under people.%s.keys:\n  %s\n", k.Fingerprint, path, c.Person, line)
-			})
-		},
+// agentKeys lists what ssh-agent holds.
+func (a *app) agentKeys(ctx context.Context) ([]keys.Key, error) {
+	socket := a.getenv("SSH_AUTH_SOCK")
+	if socket == "" {
+		return nil, fail(exitNeeds, "no ssh-agent runs here: SSH_AUTH_SOCK is not set").hinting("eval \"$(ssh-agent)\" && ssh-add FILE")
 	}
-	cmd.Flags().StringVar(&path, "file", "", "where (default: keys/<person> in the state folder)")
-	cmd.Flags().BoolVar(&plain, "no-passphrase", false, "whoever can read the file has the key")
-	return cmd
-}
-
-func (a *app) newPassphrase() ([]byte, error) {
-	in, ok := a.in.(*os.File)
-	if !ok || !a.terminal() {
-		return nil, fail(exitUsage, "there is no terminal to ask for a passphrase on").hinting("--no-passphrase says that you want none")
-	}
-	ask := func(text string) ([]byte, error) {
-		fmt.Fprint(a.err, text)
-		defer fmt.Fprintln(a.err)
-		return term.ReadPassword(int(in.Fd()))
-	}
-	first, err := ask("passphrase: ")
+	listed, err := keys.List(ctx, keys.Sources{AgentSocket: socket})
 	if err != nil {
-		return nil, err
+		return nil, keyFailure(err)
 	}
-	second, err := ask("the same again: ")
-	if err != nil {
-		return nil, err
-	}
-	if len(first) == 0 || !slices.Equal(first, second) {
-		return nil, fail(exitUsage, "the two differ, or are empty: nothing was made")
-	}
-	return first, nil
-}
-
-func (a *app) loginCmd() *cobra.Command {
-	remove := false
-	cmd := &cobra.Command{
-		Use:   "login NAME",
-		Short: "Put a token (prometheus, github, …) into the operating system's keyring",
-		Long: `Read a token from standard input, without an echo on a terminal, and keep it in the
-keyring. At night it is looked for in a file named by a flag, in IC_<NAME>_TOKEN, in the
-keyring, in that order. It is never an argument and never written in plain text.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			store := a.tokens()
-			if remove {
-				if err := store.Delete(cmd.Context(), args[0]); err != nil {
-					return fail(exitFailed, "%w", err)
-				}
-				return a.print(map[string]string{"removed": args[0]}, func(w io.Writer) { fmt.Fprintf(w, "the token for %s is gone\n", args[0]) })
-			}
-			value, err := a.readSecret("token for " + args[0] + ": ")
-			if err != nil {
-				return err
-			}
-			from, err := store.Set(cmd.Context(), args[0], value)
-			if err != nil {
-				return fail(exitFailed, "%w", err)
-			}
-			return a.print(map[string]string{"name": args[0], "kept_in": from}, func(w io.Writer) { fmt.Fprintf(w, "the token for %s is in the %s\n", args[0], from) })
-		},
-	}
-	cmd.Flags().BoolVar(&remove, "remove", false, "take it out again")
-	return cmd
-}
-
-// readSecret reads one line that must not be seen.
-func (a *app) readSecret(prompt string) (string, error) {
-	if in, ok := a.in.(*os.File); ok && a.terminal() {
-		fmt.Fprint(a.err, prompt)
-		defer fmt.Fprintln(a.err)
-		raw, err := term.ReadPassword(int(in.Fd()))
-		return string(raw), err
-	}
-	line, err := readLine(a.in)
-	if err == io.EOF && line != "" {
-		err = nil
-	}
-	return strings.TrimSpace(line), err
+	return listed, nil
 }

@@ -22,9 +22,15 @@ func (a *app) policyCmd() *cobra.Command {
 	cmd.AddCommand(
 		a.policyFmtCmd(),
 		a.policyLintCmd(),
+		a.policyExplainCmd(), a.policyPlanCmd(), a.policyDiffCmd(),
 		a.policySignCmd(),
 		a.policyManifestCmd(),
 		a.policyInspectCmd(),
+		a.policyImportCmd(),
+		a.policyInitCmd(),
+		a.policyInviteCmd(),
+		a.policyStageCmd(),
+		a.policyApplyCmd(),
 	)
 	return cmd
 }
@@ -34,7 +40,7 @@ func (a *app) policyCmd() *cobra.Command {
 func (a *app) bundle(c config, keep bool) (*policy.Bundle, error) {
 	if c.Policy == "" || c.Fleet == "" || c.RootSHA256 == "" {
 		return nil, fail(exitUsage, "no policy is configured: fleet, policy and root_sha256 are needed").
-			hinting("ic demo sets up a fleet to try; see docs/how-to for a real one")
+			hinting("ic init sets up yours; ic demo sets up a fleet to try")
 	}
 	stand, err := a.files(c)
 	if err != nil {
@@ -47,6 +53,9 @@ func (a *app) bundle(c config, keep bool) (*policy.Bundle, error) {
 	}
 	opts := policy.LoadOptions{Fleet: c.Fleet, RootSHA256: c.RootSHA256, Realm: stand.realm(), State: highest, Now: stand.clock.Now().Wall}
 	b, now, err := policy.LoadDir(c.Policy, opts)
+	if errors.Is(err, fs.ErrNotExist) && policy.Recover(c.Policy) == nil { // an apply may have been killed
+		b, now, err = policy.LoadDir(c.Policy, opts)
+	}
 	if err != nil {
 		code := exitIntegrity
 		if errors.Is(err, fs.ErrNotExist) {
@@ -127,60 +136,6 @@ func documentName(path string) string {
 		return "roots/" + filepath.Base(path)
 	}
 	return filepath.Base(path)
-}
-
-func (a *app) policySignCmd() *cobra.Command {
-	person, detached := "", ""
-	cmd := &cobra.Command{
-		Use:   "sign FILE",
-		Short: "Sign a file of the policy folder as yourself",
-		Long: `Sign FILE (such as payments.yaml or roots/1.yaml) of the policy folder. With
---signature a detached signature made elsewhere, for example by ssh-keygen -Y sign, is
-verified and put in its place instead.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			dir, c, err := a.policyDir(cmd)
-			if err != nil {
-				return err
-			}
-			if person == "" {
-				person = c.Person
-			}
-			if person == "" || c.Fleet == "" {
-				return fail(exitUsage, "say who signs, and for which fleet").hinting("--as NAME and --fleet NAME, or person and fleet in the configuration")
-			}
-			if _, err := os.Stat(filepath.Join(dir, args[0])); err != nil || !filepath.IsLocal(args[0]) {
-				return fail(exitUsage, "there is no file %s in %s", args[0], dir).hinting("FILE is its name in the policy folder, such as payments.yaml or roots/1.yaml")
-			}
-			stand, err := a.files(c)
-			if err != nil {
-				return err
-			}
-			if detached != "" {
-				armored, err := os.ReadFile(detached)
-				if err != nil {
-					return fail(exitUsage, "%w", err)
-				}
-				if err := policy.AddDetached(dir, args[0], person, armored, stand.realm(), c.Fleet); err != nil {
-					return fail(exitDenied, "%w", err)
-				}
-			} else {
-				signer, err := a.signer(cmd.Context(), c)
-				if err != nil {
-					return err
-				}
-				if err := policy.SignFile(dir, args[0], person, signer, randReader, stand.realm(), c.Fleet); err != nil {
-					return fail(exitDenied, "%w", err)
-				}
-			}
-			return a.print(map[string]string{"file": args[0], "person": person}, func(w io.Writer) {
-				fmt.Fprintf(w, "%s is signed by %s\n", args[0], person)
-			})
-		},
-	}
-	cmd.Flags().StringVar(&person, "as", "", "who signs (default: person of the configuration)")
-	cmd.Flags().StringVar(&detached, "signature", "", "detached armored signature to put in place")
-	return cmd
 }
 
 func (a *app) policyManifestCmd() *cobra.Command {

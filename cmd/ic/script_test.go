@@ -50,12 +50,14 @@ import (
 //
 // $WORK/seat is a seat before a production fleet: a signed policy, five keys, no
 // flag service, no hosts. $WORK/shop is the same policy with the hosts in it.
-// $SPEED is how fast a demo may run on this machine.
+// $SPEED is how fast a demo may run on this machine; $TODAY is the last midnight
+// and $SOON the one in three months.
 func TestSessions(t *testing.T) {
 	seat, whole := t.TempDir(), t.TempDir()
 	writeSeat(t, seat)
+	today := time.Now().UTC().Truncate(24 * time.Hour)
 	params := policytest.Params()
-	params.Expires = time.Now().AddDate(1, 0, 0)
+	params.Expires, params.Reviewed = time.Now().AddDate(1, 0, 0), today
 	policytest.Write(t, whole, params)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
@@ -66,6 +68,8 @@ func TestSessions(t *testing.T) {
 			// Nobody's own keyring is touched.
 			env.Setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path="+filepath.Join(env.WorkDir, "no-bus"))
 			env.Setenv("SPEED", storySpeed)
+			env.Setenv("TODAY", today.Format(time.RFC3339))
+			env.Setenv("SOON", today.AddDate(0, 3, 0).Format(time.RFC3339))
 			env.Defer(func() { endWorlds(env) })
 			return errors.Join(copySeat(filepath.Join(env.WorkDir, "seat"), seat), os.CopyFS(filepath.Join(env.WorkDir, "shop"), os.DirFS(whole)))
 		},

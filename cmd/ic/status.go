@@ -91,7 +91,7 @@ func modeText(s *incident.Snapshot) string {
 
 func printStatus(w io.Writer, s *incident.Snapshot) {
 	fmt.Fprintf(w, "%s  %s  %s\n", s.Fleet, modeText(s), s.At.UTC().Format("2006-01-02 15:04:05Z"))
-	fmt.Fprintf(w, "%s\n", incidentLine(s))
+	fmt.Fprintf(w, "%s\n", incidentLine(&s.World))
 	now := s.Headline.Text
 	if s.Headline.Right != "" {
 		now += "; the right that fits: " + s.Headline.Right
@@ -127,19 +127,14 @@ func printStatus(w io.Writer, s *incident.Snapshot) {
 	printDirectives(w, s)
 }
 
-func incidentLine(s *incident.Snapshot) string {
-	i := s.World.Incident
+// incidentLine says which incident is open and who commands it, in the words
+// that every command uses.
+func incidentLine(w *model.World) string {
+	i := &w.Incident
 	if i.OpenedAt.IsZero() {
 		return "no incident is open"
 	}
-	command := "nobody holds command"
-	if s.At.Before(i.Lease.Until) {
-		command = fmt.Sprintf("%s holds command until %s", i.Lease.Holder, i.Lease.Until.UTC().Format("15:04Z"))
-		if !i.Lease.Confirmed {
-			command += " (unconfirmed)"
-		}
-	}
-	return fmt.Sprintf("incident %s, open since %s; %s", i.ID, i.OpenedAt.UTC().Format("15:04Z"), command)
+	return fmt.Sprintf("incident %s, open since %s; %s", i.ID, i.OpenedAt.UTC().Format("15:04Z"), incident.CommandText(&i.Lease, w.Now))
 }
 
 func printDirectives(w io.Writer, s *incident.Snapshot) {
@@ -147,7 +142,7 @@ func printDirectives(w io.Writer, s *incident.Snapshot) {
 		fmt.Fprintln(w, "\nin force:")
 	}
 	for _, l := range s.Live {
-		fmt.Fprintf(w, "  %s  %s  %d of %d hosts", incident.ShortID(l.Issued.Directive.ID), l.Title, l.Done, l.Total)
+		fmt.Fprintf(w, "  %s  %s  %s", incident.ShortID(l.Issued.Directive.ID), l.Title, reachText(&l))
 		if end := l.Issued.Directive.NotAfter; !end.IsZero() {
 			fmt.Fprintf(w, ", %s left", end.Sub(s.At).Round(time.Second))
 		}
@@ -170,9 +165,21 @@ func printDirectives(w io.Writer, s *incident.Snapshot) {
 	for _, p := range s.Proposals {
 		fmt.Fprintf(w, "  waits: %s (%s)\n", incident.TitleOf(&p.Directive), p.Needs)
 	}
+	for _, o := range s.Owed {
+		fmt.Fprintf(w, "  owed: %s\n", o.Text())
+	}
 	for _, r := range s.Receipts {
 		fmt.Fprintf(w, "  not on disk yet: %s\n", r)
 	}
+}
+
+// reachText says how far a directive has come. Where nobody verifies, that is
+// said, and no number looks like a count.
+func reachText(l *incident.LiveView) string {
+	if l.State == string(incident.Advised) {
+		return "as advised, not verified"
+	}
+	return fmt.Sprintf("%d of %d hosts", l.Done, l.Total)
 }
 
 func tierCounts(v *incident.ServiceTier) string {

@@ -30,10 +30,8 @@ import (
 	"github.com/degradedmode/ic/internal/model"
 	"github.com/degradedmode/ic/internal/policy"
 	"github.com/degradedmode/ic/internal/signals"
-	"github.com/degradedmode/ic/internal/sshsig"
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/ssh"
-	"golang.org/x/term"
 )
 
 // randReader is the system's entropy.
@@ -154,7 +152,7 @@ func (a *app) desk(ctx context.Context, c config) (*incident.Desk, *policy.Bundl
 		o.Carriers, o.Board = []incident.Carrier{flags}, flags
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.Backends)) {
-		o.Backends = append(o.Backends, a.backendOf(name, b.Backends[name]))
+		o.Backends = append(o.Backends, a.backendOf(c, name, b.Backends[name]))
 	}
 	if s.info != nil {
 		d := &drillControl{base: s.info.Control}
@@ -182,7 +180,7 @@ func (a *app) person(ctx context.Context, c config, b *policy.Bundle) string {
 	}
 	listed, err := keys.List(ctx, a.keySources(c))
 	for _, k := range listed {
-		if slices.Contains(own, k.Fingerprint) {
+		if slices.Contains(own, k.Fingerprint) && !k.Handle {
 			return c.Person
 		}
 	}
@@ -193,56 +191,6 @@ func (a *app) person(ctx context.Context, c config, b *policy.Bundle) string {
 	return ""
 }
 
-func (a *app) keySources(c config) keys.Sources {
-	s := keys.Sources{Touch: func(fp string) { a.note("touch your key (%s)", fp) }}
-	if c.Key == agentKey {
-		s.AgentSocket = a.getenv("SSH_AUTH_SOCK")
-		return s
-	}
-	if c.Key != "" {
-		s.Files = []string{c.Key}
-	}
-	if a.terminal() {
-		s.Passphrase = a.passphrase
-	}
-	return s
-}
-
-// passphrase asks without an echo.
-func (a *app) passphrase(path string) ([]byte, error) {
-	in, ok := a.in.(*os.File)
-	if !ok {
-		return nil, errors.New("there is no terminal to ask on")
-	}
-	fmt.Fprintf(a.err, "passphrase of %s: ", path)
-	defer fmt.Fprintln(a.err)
-	return term.ReadPassword(int(in.Fd()))
-}
-
-// signer is our signing key.
-func (a *app) signer(ctx context.Context, c config) (ssh.Signer, error) {
-	sources := a.keySources(c)
-	listed, err := keys.List(ctx, sources)
-	if len(listed) == 0 {
-		return nil, fail(exitNeeds, "no signing key: %w", errors.Join(keys.ErrNoKey, err)).hinting("set key in the configuration to a file or to agent")
-	}
-	fingerprint := listed[0].Fingerprint
-	if b, berr := a.bundle(c, false); berr == nil {
-		own := b.FingerprintsOf(c.Person)
-		for _, k := range listed {
-			if slices.Contains(own, k.Fingerprint) {
-				fingerprint = k.Fingerprint
-			}
-		}
-	}
-	return keys.Find(ctx, sources, fingerprint, sshsig.ForDirective)
-}
-
-// tokens is where tokens are kept.
-func (a *app) tokens() keys.TokenStore {
-	return keys.TokenStore{Getenv: a.getenv, Ring: keys.OSRing()}
-}
-
 // readings asks Prometheus for every signal of the policy, as far back as the
 // longest window that leaves a tier on it.
 func (a *app) readings(c config, b *policy.Bundle, s *seat) (func(context.Context) map[string]model.Reading, error) {
@@ -251,14 +199,17 @@ func (a *app) readings(c config, b *policy.Bundle, s *seat) (func(context.Contex
 	}
 	// The keyring is asked once, at the first query, and not before the first frame.
 	token := sync.OnceValues(func() (string, error) {
-		t, err := a.tokens().Get(context.Background(), "prometheus", "")
+		t, err := a.token(context.Background(), c, "prometheus")
 		if errors.Is(err, keys.ErrNoToken) {
 			return "", nil // most Prometheus servers want none
 		}
 		return t.Value, err
 	})
-	if s.info != nil {
+	switch {
+	case s.info != nil:
 		token = nil // a drill's Prometheus is its own
+	case c.Tokens != "":
+		_, _ = token() // an age file asks for a passphrase: now, and not from below a frame; a failure is kept and read as one
 	}
 	source, err := signals.New(signals.Options{URL: c.Prometheus, Token: token, Now: func() time.Time { return s.clock.Now().Wall }})
 	if err != nil {
@@ -310,7 +261,7 @@ func (a *app) inventoryOf(c config, b *policy.Bundle) (fleet.Inventory, string, 
 }
 
 // backendOf says how a backend of the policy is started.
-func (a *app) backendOf(name string, p policy.Backend) incident.Backend {
+func (a *app) backendOf(c config, name string, p policy.Backend) incident.Backend {
 	return incident.Backend{Name: name, Config: p, Open: func(ctx context.Context) (incident.OpenBackend, error) {
 		spec := breakglass.Spec{Name: name, Bundled: p.Bundled, Config: p.Config, Secrets: map[string]string{}, SSHAgent: a.getenv("SSH_AUTH_SOCK") != ""}
 		if p.Bundled == "" {
@@ -322,7 +273,7 @@ func (a *app) backendOf(name string, p policy.Backend) incident.Backend {
 			spec.Foreign = &breakglass.Foreign{Path: p.Path, SHA256: sum}
 		}
 		for _, secret := range p.Secrets {
-			t, err := a.tokens().Get(ctx, secret, "")
+			t, err := a.token(ctx, c, secret)
 			if err != nil {
 				return nil, err
 			}

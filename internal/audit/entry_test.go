@@ -109,6 +109,7 @@ func everyBody() []Body {
 		Late{Receipt{At: stamp(at), Boot: "b", MonoNS: 1, Actor: person, Kind: KindNote, Body: []byte(`{"text":"x"}`), Why: "disk full"}},
 		Verified{2, 40, heads, "x"},
 		Exported{"csv", noPrev, heads},
+		Signoff{Statement: `{"v":1}`, Signature: []byte{1}},
 	}
 }
 

@@ -22,7 +22,8 @@ type State struct {
 	// Rehearsals has live uses only, by right and by "backend/<name>".
 	Rehearsals  map[string]model.Rehearsal
 	Activations map[Use]int
-	Lines       []Line // the history, oldest first
+	Signoffs    []Signoff // as they were written: who signed them is for the reader to check
+	Lines       []Line    // the history, oldest first
 	Unreadable  []string
 }
 
@@ -177,6 +178,8 @@ func (f *folding) add(e placed) {
 		}
 	case PushOutcome:
 		f.pushed(b, at)
+	case Signoff:
+		f.state.Signoffs = append(f.state.Signoffs, b)
 	case UndoOutcome:
 		f.undone[b.Operation] = f.undone[b.Operation] || b.State == StateUndone
 	case LeaseAct:
@@ -201,9 +204,13 @@ func (f *folding) propose(b Proposed, at time.Time, actor string) {
 		return
 	}
 	// Doubled proposals of one id have one payload; the one with more signatures
-	// is further.
-	if have, ok := f.proposals[b.ID]; ok && !further(b.Token, have.Token) {
+	// is further. Who proposed it, and when, stays what it was.
+	have, doubled := f.proposals[b.ID]
+	if doubled && !further(b.Token, have.Token) {
 		return
+	}
+	if doubled {
+		at, actor = have.At, have.Actor
 	}
 	f.proposals[b.ID] = Proposal{Directive: d, Payload: b.Payload, Token: b.Token, Needs: b.Needs, At: at, Actor: actor}
 }
@@ -318,7 +325,7 @@ func (f *folding) conclude(id string) {
 // rank orders the states of an outcome: the best of several carriers is what
 // became of the directive. One that is not in the list says least.
 func rank(state string) int {
-	order := []string{StateFailed, StateWithdrawn, StateAbsent, StateUnconfirmed, StateSent, StateCarried, StatePartial, StateEffective}
+	order := []string{StateFailed, StateWithdrawn, StateAbsent, StateUnconfirmed, StateAdvised, StateSent, StateCarried, StatePartial, StateEffective}
 	return slices.Index(order, state)
 }
 

@@ -168,6 +168,16 @@ func TestWhatIsSignedEndedAndWaiting(t *testing.T) {
 			func(s State) bool {
 				return s.Issued[0].EndedBy == ulid(3) && s.Issued[1].EndedBy == ulid(4) && s.Issued[2].EndedBy == ""
 			}},
+		"who has proposed, and when, stays when others sign": {
+			[]Session{session("a", at{0, proposal}), session("b", at{5, Proposed{ID: b.ID, Payload: proposal.Payload, Token: "ic1.more", Needs: proposal.Needs}})},
+			func(s State) bool {
+				return len(s.Proposals) == 1 && s.Proposals[0].Actor == "a" && s.Proposals[0].Token == "ic1.more" && s.Proposals[0].At.Equal(noon)
+			}},
+		"advice is an outcome and no use": {
+			[]Session{session("a", at{0, signedBy(t, s)}, at{1, Outcome{ID: s.ID, Carrier: "by-hand", State: StateAdvised}})},
+			func(st State) bool {
+				return st.Issued[0].Outcome == StateAdvised && len(st.Issued[0].Carried) == 0 && st.Rehearsals[s.Right].Live.IsZero()
+			}},
 		"a proposal waits": {
 			[]Session{session("a", at{0, proposal})},
 			func(s State) bool {

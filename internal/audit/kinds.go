@@ -31,6 +31,7 @@ const (
 	KindLate         Kind = "late"
 	KindVerified     Kind = "verified"
 	KindExported     Kind = "exported"
+	KindSignoff      Kind = "signoff"
 )
 
 // States of outcomes and overrides. Others are kept as they are written; these
@@ -40,6 +41,7 @@ const (
 	StateEffective   = "effective"   // hosts report it
 	StatePartial     = "partial"     // some hosts report it
 	StateSent        = "sent"        // handed over, nothing heard yet
+	StateAdvised     = "advised"     // a person was told to do it by hand: nobody can say whether it was done
 	StateUnconfirmed = "unconfirmed" // it may or may not have arrived
 	StateFailed      = "failed"      // it did not arrive
 	StateAbsent      = "absent"      // reality was read: it is nowhere
@@ -83,8 +85,9 @@ type IncidentOpen struct {
 	Title string `json:"title"`
 }
 
-// Signoff is a signed waiver of an obligation: the exact statement and the
-// SSHSIG blob over it.
+// Signoff is a signed statement about something that was owed: the exact text
+// (see SignoffStatement) and the SSHSIG blob over it. It stands as an entry of
+// its own, and once more in the close of an incident that relied on it.
 type Signoff struct {
 	Statement string `json:"statement"`
 	Signature []byte `json:"signature"`
@@ -193,11 +196,12 @@ type UndoOutcome struct {
 // LeaseAction is what a person did with command.
 type LeaseAction string
 
-// The four acts.
+// The five acts.
 const (
 	LeaseTake       LeaseAction = "take"
 	LeaseOffer      LeaseAction = "offer"
 	LeaseAccept     LeaseAction = "accept"
+	LeaseDeputy     LeaseAction = "deputy"
 	LeaseRelinquish LeaseAction = "relinquish"
 )
 
@@ -268,6 +272,7 @@ func (Note) Kind() Kind          { return KindNote }
 func (Late) Kind() Kind          { return KindLate }
 func (Verified) Kind() Kind      { return KindVerified }
 func (Exported) Kind() Kind      { return KindExported }
+func (Signoff) Kind() Kind       { return KindSignoff }
 func (f Foreign) Kind() Kind     { return f.Name }
 
 // decodeBody reads the body of a known kind strictly: the caller compares the
@@ -312,6 +317,8 @@ func decodeBody(kind Kind, raw []byte) (Body, error) {
 		return bodyOf[Verified](raw)
 	case KindExported:
 		return bodyOf[Exported](raw)
+	case KindSignoff:
+		return bodyOf[Signoff](raw)
 	default:
 		return foreignBody(kind, raw)
 	}

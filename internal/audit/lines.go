@@ -93,6 +93,8 @@ func operationSentence(body Body) string {
 			return "log verified, and it failed: " + b.Failure
 		}
 		return fmt.Sprintf("log verified: %d entries in %d files", b.Entries, b.Files)
+	case Signoff:
+		return signoffSentence(b)
 	case Exported:
 		return fmt.Sprintf("log exported as %s, sha256 %s", b.Format, b.SHA256)
 	default:
@@ -126,11 +128,21 @@ func leaseSentence(b LeaseAct) string {
 		return "command offered by " + l.Holder + " to " + l.OfferedTo
 	case LeaseAccept:
 		return "command accepted by " + l.Holder + until
+	case LeaseDeputy:
+		return l.Deputy + " named deputy by " + l.Holder
 	case LeaseRelinquish:
 		return "command given up by " + l.Holder
 	default:
 		return "command taken by " + l.Holder + until
 	}
+}
+
+func signoffSentence(b Signoff) string {
+	s, err := b.Read()
+	if err != nil {
+		return "a sign-off that cannot be read"
+	}
+	return fmt.Sprintf("signed off %s%s", s.Subject, because(s.Statement))
 }
 
 func asked(a Ask) string {

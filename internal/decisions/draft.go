@@ -1,6 +1,7 @@
 package decisions
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,6 +23,9 @@ type Ask struct {
 	IDs      []string       // end: empty means all of the kind in scope
 	Lasts    model.Duration // bypass, freeze, ping: 0 or less means as long as the right allows
 	Under    model.Money    // bypass: zero means the right's own cap
+	TargetMS int            // dimmer: 0 means the lowest latency that the right covers
+	Floor    int            // dimmer: 0 means the right's own
+	Ceiling  int            // dimmer: 0 means the right's own
 	Reason   string
 	Actor    string
 	Evidence string
@@ -70,6 +74,8 @@ func Draft(b *policy.Bundle, w *model.World, ask Ask) (model.Request, error) {
 		}
 	case model.Bypass:
 		draftBypass(b, w, &d, &right, ask)
+	case model.Dimmer:
+		draftDimmer(&d, right.Dimmer, ask)
 	case model.Freeze, model.Ping:
 		d.NotAfter = d.NotBefore.Add(lasting(ask.Lasts, right.Lasts).Std())
 	case model.End:
@@ -146,10 +152,18 @@ func draftBypass(b *policy.Bundle, w *model.World, d *model.Directive, right *po
 	}
 	d.Control = right.Bypass.Control
 	d.NotAfter = d.NotBefore.Add(lasting(ask.Lasts, right.Bypass.Lasts).Std())
-	d.Caps = fitCaps(b, w, d, right.Bypass)
+	fitCaps(b, w, d, right.Bypass)
 	if !ask.Under.IsZero() {
 		d.Caps.Under = ask.Under
 	}
+}
+
+// draftDimmer takes what was asked for and the bounds of the right for the rest.
+func draftDimmer(d *model.Directive, rule *policy.Dimmer, ask Ask) {
+	if rule == nil {
+		return
+	}
+	d.TargetMS, d.Floor, d.Ceiling = cmp.Or(ask.TargetMS, rule.TargetMS.From), cmp.Or(ask.Floor, rule.Floor), cmp.Or(ask.Ceiling, rule.Ceiling)
 }
 
 // draftRecovery fills in the next step of the ramp of a scope.

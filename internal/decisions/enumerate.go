@@ -19,6 +19,8 @@ type Row struct {
 	Verdict   model.Verdict   `json:"verdict"`
 	Exposure  *Exposure       `json:"exposure,omitempty"` // loosening only
 	Rehearsed model.Rehearsal `json:"rehearsed"`
+	Review    string          `json:"review,omitempty"` // the group to which every use owes a review afterwards
+	Advice    string          `json:"advice,omitempty"` // advised only: what a person does by hand
 }
 
 // Enumerate gives every active right with a verdict for actor: first those whose
@@ -74,7 +76,10 @@ func rowOf(b *policy.Bundle, w *model.World, ask Ask) (Row, bool) {
 	right, domain, _ := b.Right(ask.Right)
 	row := Row{
 		Name: ask.Right, Text: right.Text, Who: right.Who, Cosign: right.Cosign, Domain: domain,
-		Request: request, Verdict: Evaluate(b, w, &request), Rehearsed: w.Rehearsals[ask.Right],
+		Request: request, Verdict: Evaluate(b, w, &request), Rehearsed: w.Rehearsals[ask.Right], Review: right.Review,
+	}
+	if row.Verdict.Assurance == model.Advised {
+		row.Advice = right.Advice
 	}
 	if request.Directive.Kind == model.Bypass {
 		worst := WorstCase(b, w, &request.Directive)

@@ -3,7 +3,6 @@ package decisions
 import (
 	"fmt"
 	"math"
-	"sort"
 
 	"github.com/degradedmode/ic/internal/model"
 	"github.com/degradedmode/ic/internal/policy"
@@ -19,17 +18,15 @@ type Headline struct {
 }
 
 // HeadlineOf picks what matters most: an abnormal signal with a right that fits
-// and is not already in force, then any abnormal signal, then signals that are
-// not known, then calm. Of several rights the one that answers the fewest signals
+// and is not already in force, then an event of the schedule whose tier is not
+// entered, then any abnormal signal, then signals that are not known, then calm. Of several rights the one that answers the fewest signals
 // is the most specific, and named.
 func HeadlineOf(b *policy.Bundle, w *model.World) Headline {
-	names := make([]string, 0, len(b.Signals))
+	names := sortedNames(b.Signals)
 	answers := make(map[string]int) // right -> signals that it answers
-	for name, signal := range b.Signals {
-		names = append(names, name)
+	for _, signal := range b.Signals {
 		answers[signal.Right]++
 	}
-	sort.Strings(names)
 	var handled, unknown string
 	best := Headline{}
 	for _, name := range names {
@@ -47,7 +44,10 @@ func HeadlineOf(b *policy.Bundle, w *model.World) Headline {
 			best = Headline{Text: abnormal(name, &signal, &reading), Right: signal.Right, Runbook: signal.Runbook}
 		}
 	}
+	event := eventLine(b, w)
 	switch {
+	case best.Right == "" && event.Text != "":
+		return event
 	case len(names) == 0:
 		return Headline{Text: "the policy in force names no signal: no recovery, shedding stays possible (ic policy inspect)"}
 	case best.Right != "":

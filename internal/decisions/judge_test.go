@@ -3,6 +3,8 @@ package decisions
 import (
 	"errors"
 	"math"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -116,6 +118,7 @@ func TestSwitchingOnWantsEverySignalGood(t *testing.T) {
 		{"stale", &model.Reading{State: model.ReadingStale}, SignalUnknown},
 		{"abnormal", ptr(steady(0.5, day0)), SignalNotGood},
 		{"not a number", ptr(steady(math.NaN(), day0)), SignalNotGood},
+		{"exactly at the limit", ptr(steady(0.01, day0)), ""},
 	} {
 		w := calm()
 		delete(w.Readings, "errors")
@@ -129,6 +132,25 @@ func TestSwitchingOnWantsEverySignalGood(t *testing.T) {
 			continue
 		}
 		expect(t, Evaluate(b, w, &r), model.Needs, c.code)
+	}
+}
+
+func TestSwitchingOnWantsWhatMustNotBeLowNotToBeLow(t *testing.T) {
+	limit := below(0.5)
+	b := changed(t, func(p *parts) {
+		p.docs.Ladder.Signals = map[string]policy.Signal{"errors": {Abnormal: &limit}}
+	})
+	for value, want := range map[float64]model.Outcome{0.4: model.Needs, 0.5: model.Permitted, 0.9: model.Permitted} {
+		w := calm()
+		w.Readings["errors"] = steady(value, day0)
+		w.Issued = []model.Issued{{Directive: model.Directive{ID: id(1), Kind: model.Off, Scope: "*", NotBefore: day0}}}
+		r := draft(t, b, w, Ask{Right: "feature-on"})
+		if v := Evaluate(b, w, &r); v.Outcome != want {
+			t.Errorf("at %v: %s %v", value, v.Outcome, codes(v))
+		}
+		if h := HeadlineOf(b, w); h.Calm != (want == model.Permitted) || h.Right != "" {
+			t.Errorf("at %v: %+v", value, h)
+		}
 	}
 }
 
@@ -235,7 +257,7 @@ func TestTwoRampsOfOneSecondAreOrderedByName(t *testing.T) {
 func TestWhatIsJudgedAgainDoesNotCountAgainstItself(t *testing.T) {
 	b, w := shop(t, 0), calm()
 	for n := range 2 {
-		w.Issued = append(w.Issued, model.Issued{Directive: model.Directive{ID: id(n), Kind: model.Bypass, Right: "risk-bypass-small-orders", NotBefore: day0, NotAfter: day0.Add(time.Minute)}})
+		w.Issued = append(w.Issued, model.Issued{Directive: model.Directive{ID: id(n), Kind: model.Bypass, Right: "risk-bypass-small-orders", NotBefore: day0.Add(-time.Hour), NotAfter: day0.Add(-time.Minute)}})
 	}
 	r := draft(t, b, w, Ask{Right: "risk-bypass-small-orders", Reason: "x"})
 	expect(t, Evaluate(b, w, &r), model.Denied, PerDay)
@@ -288,6 +310,9 @@ func TestAnAmountThatNobodyCanSignIsRefused(t *testing.T) {
 			t.Errorf("%+v: %s %v", bad.Directive.Caps, v.Outcome, codes(v))
 		}
 	}
+	least := r
+	least.Directive.Caps = model.Caps{Under: usd(1), HostCount: 1, HostTotal: usd(1), Total: usd(1)}
+	expect(t, Evaluate(b, w, &least), model.Permitted)
 	small := draft(t, b, w, Ask{Right: "risk-bypass-small-orders", Reason: "x", Under: usd(1000)})
 	e := WorstCase(b, w, &small.Directive)
 	if e.PerHost != usd(999*100) { // a hundred items, each a cent under the cap
@@ -315,6 +340,10 @@ func TestADraftSaysWhatItCannotMean(t *testing.T) {
 	}
 	if d := draft(t, b, w, Ask{Right: "shed"}).Directive; d.Tier != 1 {
 		t.Errorf("the next tier is %d", d.Tier)
+	}
+	one := changed(t, func(p *parts) { p.right("feature-off", func(r *policy.Right) { r.Feature = "recommendations" }) })
+	if d := draft(t, one, w, Ask{Right: "feature-off"}).Directive; d.Feature != "recommendations" {
+		t.Errorf("a right to switch one feature off is drafted for %q", d.Feature)
 	}
 	if d := draft(t, b, w, Ask{Right: "freeze", Lasts: -5}).Directive; d.NotAfter != day0.Add(time.Hour) {
 		t.Errorf("a freeze of less than nothing ends at %s", d.NotAfter)
@@ -388,6 +417,7 @@ func TestEveryCodeHasASentence(t *testing.T) {
 	for _, code := range []model.Code{
 		NoLease, Frozen, Dwell, RampStep, NotThatTier, OneTier, NotNextPercent, OtherRamp, IncompleteChain, OtherThing, NoExit, NoRoom, NothingToEnd,
 		SignalUnknown, SignalNotGood, NoEvidence, NotDurable, PerDay, OverTotal, NoInventory, NoReason, IsReadOnly, EndsSoon,
+		NotRehearsed, NoProposal, SecondMayCome, NotEnforced, Scheduled, model.CodeOverLive,
 		model.CodeUnknownRight, model.CodeInactiveDomain, model.CodeUnknownKey, model.CodeWrongRole, model.CodeQuorum, model.CodeOutOfScope,
 		model.CodeOverTier, model.CodeOverCap, model.CodeOverDuration, model.CodeNoEnd, model.CodePolicyExpired, model.CodeNeverOpens,
 		model.CodeClockUnfit, model.CodeWrongKind, model.CodeUnknownFeature, model.CodeUnknownControl, model.CodePolicyBehind,
@@ -401,5 +431,39 @@ func TestEveryCodeHasASentence(t *testing.T) {
 	}
 	if s := Sentence(model.Reason{Code: "from-the-future"}); s != "refused: from-the-future" {
 		t.Errorf("an unknown code: %q", s)
+	}
+}
+
+// TestThePageOfRightsNamesEveryCode that a person can be told.
+func TestThePageOfRightsNamesEveryCode(t *testing.T) {
+	page, err := os.ReadFile("../../docs/explanation/rights.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := map[string]bool{}
+	for _, file := range []string{"reasons.go", "../model/codes.go"} {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^\t\w+ +model\.Code += "([a-z-]+)"|^\tCode\w+ +Code += "([a-z-]+)"`).FindAllStringSubmatch(string(source), -1) {
+			given[m[1]+m[2]] = true
+		}
+	}
+	named := map[string]bool{}
+	for line := range strings.Lines(string(page)) {
+		if cells := strings.Split(line, "|"); len(cells) > 3 {
+			for _, m := range regexp.MustCompile("`([a-z-]+)`").FindAllStringSubmatch(cells[1], -1) {
+				named[m[1]] = true
+			}
+		}
+	}
+	for code := range given {
+		if !named[code] {
+			t.Errorf("the page does not say what to do about %s", code)
+		}
+	}
+	if len(given) < 50 {
+		t.Errorf("only %d codes were found", len(given))
 	}
 }

@@ -29,11 +29,16 @@ const (
 	NoEvidence      model.Code = "no-evidence"      // -
 	NotDurable      model.Code = "log-not-durable"  // -
 	PerDay          model.Code = "per-day"          // N: used, M: allowed
-	OverTotal       model.Code = "over-total"       // Amount: worst case, Limit: total
+	OverTotal       model.Code = "over-total"       // Amount: worst case, Limit: total; Name: control, when the limit is the root's for all grants of it
 	NoInventory     model.Code = "no-inventory"     // -
 	NoReason        model.Code = "no-reason"        // -
 	IsReadOnly      model.Code = "read-only"        // -
 	EndsSoon        model.Code = "window-over"      // -
+	NotRehearsed    model.Code = "not-rehearsed"    // Name: right, Other: a ping that counts, At: last one (zero: never), Wait: its age, M: limit in seconds
+	NoProposal      model.Code = "no-proposal"      // Name: the right to propose
+	SecondMayCome   model.Code = "second-may-come"  // Name: the right proposed, Wait
+	NotEnforced     model.Code = "not-enforced"     // -
+	Scheduled       model.Code = "scheduled"        // Name: event, At: its end
 )
 
 // soft codes are what time, people or a reading can still bring; the rest is
@@ -41,7 +46,8 @@ const (
 var soft = map[model.Code]bool{
 	NoLease: true, Frozen: true, Dwell: true, RampStep: true, SignalUnknown: true, SignalNotGood: true,
 	NoEvidence: true, NotDurable: true, NoInventory: true, NoReason: true,
-	model.CodeQuorum: true, model.CodeClockUnfit: true,
+	NotRehearsed: true, NoProposal: true, SecondMayCome: true,
+	model.CodeQuorum: true, model.CodeClockUnfit: true, model.CodeOverLive: true,
 }
 
 // Sentence renders a reason for a person: what is in the way and what to do.
@@ -100,6 +106,9 @@ func dynamicSentence(r model.Reason) (string, bool) {
 	case PerDay:
 		return fmt.Sprintf("%d of %d uses today are spent", r.N, r.M), true
 	case OverTotal:
+		if r.Name != "" {
+			return fmt.Sprintf("with the other grants of %s of today and in force it is %s at worst, and the root allows %s: ask for a smaller cap per host, or wait for their end", r.Name, r.Amount, r.Limit), true
+		}
 		return fmt.Sprintf("the worst case of %s is over the total of %s: ask for a smaller cap per host", r.Amount, r.Limit), true
 	case NoInventory:
 		return "the inventory of hosts is not known, so the worst case is not known: see ic doctor", true
@@ -110,7 +119,51 @@ func dynamicSentence(r model.Reason) (string, bool) {
 	case EndsSoon:
 		return "the window would be over before it began", true
 	}
+	return ruleSentence(r)
+}
+
+// ruleSentence is for what a row asks for besides its bounds.
+func ruleSentence(r model.Reason) (string, bool) {
+	switch r.Code {
+	case NotRehearsed:
+		return notRehearsed(r), true
+	case NoProposal:
+		return fmt.Sprintf("it is for when nobody comes: propose %s first (ic do %s)", r.Name, r.Name), true
+	case SecondMayCome:
+		return fmt.Sprintf("wait %s: somebody may still sign %s", wait(r.Wait), r.Name), true
+	case NotEnforced:
+		return "no host here verifies or ends a bypass, so nobody would close it again: run ic-agent or the library on the hosts and name them in the inventory", true
+	case Scheduled:
+		return fmt.Sprintf("%s runs until %s: until then only a person leaves its tier", r.Name, clock(r.At)), true
+	case model.CodeOverLive:
+		if r.At.IsZero() {
+			return fmt.Sprintf("the right allows %d grants at a time", r.M), true
+		}
+		return fmt.Sprintf("%d in force, %d allowed at a time: a place is free in %s, at %s, or when one is ended (ic end)", r.N, r.M, wait(r.Wait), clock(r.At)), true
+	}
 	return "", false
+}
+
+// notRehearsed names the age in the terms in which a limit is written: hours and
+// days.
+func notRehearsed(r model.Reason) string {
+	how := "rehearse it"
+	if r.Other != "" {
+		how = fmt.Sprintf("rehearse over the real carriers (ic do %s)", r.Other)
+	}
+	limit := age(model.Duration(time.Duration(r.M) * time.Second))
+	if r.At.IsZero() {
+		return fmt.Sprintf("%s was never rehearsed live, and has to be every %s: %s", r.Name, limit, how)
+	}
+	return fmt.Sprintf("%s was last rehearsed live %s ago, and has to be every %s: %s", r.Name, age(r.Wait), limit, how)
+}
+
+// age prints a long duration: whole days from two of them on.
+func age(d model.Duration) string {
+	if days := d.Std() / (24 * time.Hour); days >= 2 {
+		return fmt.Sprintf("%d days", days)
+	}
+	return wait(d)
 }
 
 func staticSentence(r model.Reason) string {
@@ -130,7 +183,7 @@ func staticSentence(r model.Reason) string {
 	case model.CodeOverTier:
 		return fmt.Sprintf("the right covers tiers %d to %d", r.N, r.M)
 	case model.CodeOverCap:
-		return "a cap is over the one that was signed"
+		return "a bound goes beyond the one that was signed"
 	case model.CodeOverDuration:
 		return fmt.Sprintf("the right lasts at most %s", wait(r.Wait))
 	case model.CodeNoEnd:

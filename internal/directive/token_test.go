@@ -304,3 +304,15 @@ func TestTheLongestPayloadFitsAToken(t *testing.T) {
 		t.Errorf("%d bytes", len(token))
 	}
 }
+
+// Whoever shows a refusal has the code for the table, the sentence for the person
+// and the cause for the program; an error of somebody else is no form of a token.
+func TestARefusalHasACodeASentenceAndACause(t *testing.T) {
+	_, err := directive.Verify(join([]byte("{}"), []byte("x")), directive.Production, fleet)
+	if directive.CodeOf(err) != model.CodeMalformed || !errors.Is(err, directive.ErrPayload) || !strings.HasPrefix(err.Error(), string(model.CodeMalformed)+": not a directive") {
+		t.Errorf("got %v", err)
+	}
+	if got := directive.CodeOf(errors.New("no token at all")); got != model.CodeMalformed {
+		t.Errorf("an error without a code is %q", got)
+	}
+}

@@ -108,9 +108,20 @@ func (e *Engine) state() Condition {
 	return e.condition
 }
 
-// reportRefused lists what was not taken and what is held but not obeyed.
+// reportRefused lists what was not taken, what is held but not obeyed, and what is
+// in force but shut, because as many grants of its right as may be are open.
 func (e *Engine) reportRefused(at moment) []model.ReportRefused {
 	out := []model.ReportRefused{}
+	var bypasses []*held
+	for _, h := range e.set.byKey {
+		if h.d().Kind == model.Bypass && e.set.live(h, at) {
+			bypasses = append(bypasses, h)
+		}
+	}
+	_, beyond := earliest(e.bundle, bypasses)
+	for _, h := range beyond {
+		out = append(out, model.ReportRefused{ID: h.d().ID, Code: string(model.CodeOverLive)})
+	}
 	for _, k := range slices.Sorted(maps.Keys(e.set.byKey)) {
 		h := e.set.byKey[k]
 		switch {

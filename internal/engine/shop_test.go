@@ -22,6 +22,9 @@ import (
 
 const fleet = "shop-test"
 
+// liveGrants is how many bypasses of one right may be open at a time.
+const liveGrants = 2
+
 var (
 	start  = time.Date(2026, 11, 30, 3, 0, 0, 0, time.UTC)
 	digest = strings.Repeat("0", 64)
@@ -52,7 +55,9 @@ type shop struct {
 	version int64
 	bypass  policy.Bypass
 	states  map[policy.Domain]policy.DomainState
-	ladder  *policy.LadderDoc
+	// until when the right open outlives its document; zero: it does not
+	outlives time.Time
+	ladder   *policy.LadderDoc
 }
 
 func newShop() *shop {
@@ -72,7 +77,7 @@ func newShop() *shop {
 		},
 		bypass: policy.Bypass{
 			Control: "risk", Under: usd(5000), HostCount: 40, HostTotal: usd(40000), Total: usd(4000000),
-			Lasts: model.Duration(15 * time.Minute), PerDay: 3, MaxReplacements: 5,
+			Lasts: model.Duration(15 * time.Minute), PerDay: 3, Live: liveGrants, MaxReplacements: 5,
 		},
 		states: map[policy.Domain]policy.DomainState{"ladder": active("ladder"), "rights": active("rights"), "payments": active("payments")},
 		ladder: &policy.LadderDoc{
@@ -107,6 +112,9 @@ func (s *shop) bundle(t testing.TB) *policy.Bundle {
 			bounds := s.bypass
 			bounds.VolatileHosts = name == "open-anywhere"
 			r.Bypass = &bounds
+			if name == "open" {
+				r.Expires = s.outlives
+			}
 		}
 		rights[name] = r
 	}

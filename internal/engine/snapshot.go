@@ -105,6 +105,7 @@ func (e *Engine) build(at moment) *snapshot {
 		tiers: map[string]int{}, off: map[string][]string{}, grants: map[string][]grant{},
 		floor: e.floor, bootID: at.BootID, ends: Never, bundle: e.bundle, last: e.last,
 	}
+	var bypasses []*held
 	for _, h := range e.set.byKey {
 		d := h.d()
 		if h.direction == model.Loosen {
@@ -117,10 +118,20 @@ func (e *Engine) build(at moment) *snapshot {
 		s.change(d.NotAfter, at.host)
 		if e.set.live(h, at) {
 			e.include(s, h, at)
+			if d.Kind == model.Bypass {
+				bypasses = append(bypasses, h)
+			}
 		}
 	}
 	slices.Sort(s.live)
 	s.live = slices.Compact(s.live)
+	counted, _ := earliest(e.bundle, bypasses)
+	for _, h := range counted {
+		d := h.d()
+		s.grants[d.Control] = append(s.grants[d.Control], grant{
+			id: d.ID, scope: d.Scope, caps: d.Caps, period: periodOf(d), budget: e.budgets.at(periodOf(d)),
+		})
+	}
 	for _, grants := range s.grants {
 		slices.SortFunc(grants, func(a, b grant) int { return cmp.Compare(a.id, b.id) })
 	}
@@ -137,12 +148,32 @@ func (e *Engine) include(s *snapshot, h *held, at moment) {
 	case model.Off:
 		s.off[d.Feature] = append(s.off[d.Feature], d.Scope)
 	case model.Bypass:
-		s.grants[d.Control] = append(s.grants[d.Control], grant{
-			id: d.ID, scope: d.Scope, caps: d.Caps, period: periodOf(d), budget: e.budgets.at(periodOf(d)),
-		})
+		// Its end is the next change also when it is not open: another takes its place.
 		left := d.NotAfter.Sub(d.NotBefore) - h.run.elapsed(at.Instant)
 		s.ends = min(s.ends, at.Boot+left)
 	}
+}
+
+// earliest keeps of all live bypasses of one right as many as the right allows at a
+// time: the earliest by not_before and id, so that hosts with the same set agree
+// whatever the order in which they got it. The others stay in force, in the posture
+// and shut; when one that counts ends, the next one counts. A right that this
+// policy does not know sets no limit: what it may still do is judged elsewhere.
+func earliest(b *policy.Bundle, bypasses []*held) (counted, beyond []*held) {
+	slices.SortFunc(bypasses, func(x, y *held) int {
+		return cmp.Or(x.d().NotBefore.Compare(y.d().NotBefore), cmp.Compare(x.d().ID, y.d().ID), cmp.Compare(key(x.signed.Token), key(y.signed.Token)))
+	})
+	used := make(map[string]int)
+	for _, h := range bypasses {
+		name := h.d().Right
+		right, _, _ := b.Right(name)
+		if used[name]++; right.Bypass != nil && used[name] > right.Bypass.Live {
+			beyond = append(beyond, h)
+			continue
+		}
+		counted = append(counted, h)
+	}
+	return counted, beyond
 }
 
 // lastTiers are the highest tiers that services know by the present policy.

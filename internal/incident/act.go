@@ -23,6 +23,7 @@ type Preview struct {
 	UserText  string              `json:"user_text"` // what users see at that tier
 	Typed     string              `json:"typed"`     // text to type before it goes; "" for tightening
 	Opens     bool                `json:"opens"`     // it would open an incident and take command
+	Command   string              `json:"command"`   // who holds command; "" when it would open an incident
 }
 
 // Act is a confirmed wish. Asked is false when nobody was asked (--yes without a
@@ -43,6 +44,7 @@ const (
 	Unconfirmed State = "unconfirmed"
 	Partial     State = "partial"
 	Effective   State = "effective"
+	Advised     State = "advised" // a person was told to do it by hand
 	Blocked     State = "blocked"
 	Dropped     State = "dropped"
 	Unknown     State = "UNKNOWN"
@@ -59,6 +61,7 @@ type Result struct {
 	Verdict  model.Verdict `json:"verdict"`
 	Reasons  []string      `json:"reasons,omitempty"`
 	Incident string        `json:"incident"`
+	Advice   []string      `json:"advice,omitempty"`  // what to do by hand, line by line, where no host verifies directives
 	Receipt  string        `json:"receipt,omitempty"` // the record could not be written: keep this text
 	Carriers []string      `json:"carriers"`          // one line each: what happened
 }

@@ -22,13 +22,14 @@ const (
 	Take       Action = "take"
 	Offer      Action = "offer"
 	Accept     Action = "accept"
+	Deputise   Action = "deputy"
 	Relinquish Action = "relinquish"
 	CloseIt    Action = "close"
 )
 
 // Command does something with the incident or with command. person is whom
-// command is offered to; note is the title of what is opened or the words at
-// closing.
+// command is offered to, or who is named deputy; note is the title of what is
+// opened or the words at closing.
 func (d *Desk) Command(ctx context.Context, action Action, person, note string) (Result, error) {
 	d.acts.Lock()
 	defer d.acts.Unlock()
@@ -71,53 +72,6 @@ func (d *Desk) Command(ctx context.Context, action Action, person, note string) 
 	return result, nil
 }
 
-// nextLease says what the lease would be, or why not. A second claimant is told
-// who holds it; nobody is overwritten.
-func (d *Desk) nextLease(w *model.World, action Action, person string) (model.Lease, error) {
-	now, held := w.Now.Truncate(time.Second), w.Incident.Lease
-	live := runs(held, w.Now)
-	if now.Before(held.From) {
-		now = held.From // given by a clock that is ahead: a later lease must not look older
-	}
-	if d.o.Person != "" && action != Offer && action != Relinquish && !d.mayCommand(d.o.Person) {
-		return held, fmt.Errorf("%w: %s holds no role of the trust root, so command would be good for nothing", ErrDenied, d.o.Person)
-	}
-	mine := model.Lease{Holder: d.o.Person, From: now, Until: now.Add(LeaseLasts)}
-	switch action {
-	case Open:
-		return mine, nil
-	case Take:
-		if live && held.Holder != d.o.Person {
-			return held, fmt.Errorf("%w: %s holds command until %s: ask for it (ic incident give), or wait for the lease to lapse",
-				ErrNeeds, held.Holder, held.Until.UTC().Format("15:04Z"))
-		}
-		return mine, nil
-	case Offer:
-		if !live || held.Holder != d.o.Person {
-			return held, fmt.Errorf("%w: only who holds command can give it away", ErrDenied)
-		}
-		if !d.mayCommand(person) || person == d.o.Person {
-			return held, fmt.Errorf("%w: %q is nobody else with a role in the trust root", ErrDenied, person)
-		}
-		held.OfferedTo, held.From = person, now
-		return held, nil
-	case Accept:
-		if !live || held.OfferedTo != d.o.Person {
-			return held, fmt.Errorf("%w: command was not offered to %s", ErrNeeds, d.o.Person)
-		}
-		mine.Deputy = held.Holder
-		return mine, nil
-	case Relinquish:
-		if !live || held.Holder != d.o.Person {
-			return held, fmt.Errorf("%w: %s does not hold command", ErrDenied, d.o.Person)
-		}
-		held.Until, held.From = now, now
-		return held, nil
-	default:
-		return held, fmt.Errorf("unknown action %q", action)
-	}
-}
-
 // setLease writes a lease down and puts it on the board if the board can be
 // reached. Without a board it is local and shown as unconfirmed.
 func (d *Desk) setLease(ctx context.Context, log *audit.Writer, incident string, action audit.LeaseAction, l model.Lease) (string, error) {
@@ -133,7 +87,10 @@ func (d *Desk) setLease(ctx context.Context, log *audit.Writer, incident string,
 	return fmt.Sprintf("%s: %s until %s (%s)", action, l.Holder, l.Until.UTC().Format("15:04Z"), confirmed), nil
 }
 
-var errFaster = fmt.Errorf("%w: somebody else has just taken command: look again (ic incident show)", ErrNeeds)
+// faster is what the second of two claimants is told.
+func faster(l model.Lease) error {
+	return fmt.Errorf("%w: %s has just taken command: look again (ic incident show)", ErrNeeds, l.Holder)
+}
 
 // leaseTries is how often a lease is put on a board that somebody else has just
 // changed: once more, for what was written before we looked.
@@ -157,8 +114,8 @@ func (d *Desk) postLease(ctx context.Context, incident string, action audit.Leas
 		if cell = at; text != "" && cell.Value == text {
 			return text, "", nil // it stood there all along, and the answer was lost
 		}
-		if d.heldByAnother(cell.Value, incident, action) {
-			return "", "", errFaster
+		if by, held := d.heldByAnother(cell.Value, incident, action); held {
+			return "", "", faster(by)
 		}
 		if text, err = d.encodeLease(ctx, incident, l, cell.Value); err != nil {
 			return "", "", err
@@ -177,12 +134,15 @@ func (d *Desk) postLease(ctx context.Context, incident string, action audit.Leas
 		text, err = d.encodeLease(ctx, incident, l, cell.Value)
 		return text, doubt, err
 	}
-	switch at, lookErr := d.lookAtBoard(ctx); {
-	case lookErr != nil:
-	case at.Value == text:
-		doubt = ""
-	case d.heldByAnother(at.Value, incident, action):
-		return "", "", errFaster
+	at, lookErr := d.lookAtBoard(ctx)
+	if lookErr != nil {
+		return text, doubt, nil
+	}
+	if at.Value == text {
+		return text, "", nil
+	}
+	if by, held := d.heldByAnother(at.Value, incident, action); held {
+		return "", "", faster(by)
 	}
 	return text, doubt, nil
 }
@@ -196,16 +156,6 @@ func (d *Desk) lookAtBoard(ctx context.Context) (Cell, error) {
 		d.seen.takeBoard(cell, d.o.Clock.Now().Wall)
 	}
 	return cell, err
-}
-
-// heldByAnother: the board says, now, that somebody else holds command of this
-// incident, and did not offer it to us.
-func (d *Desk) heldByAnother(text, incident string, action audit.LeaseAction) bool {
-	of, l, err := d.readLease(text)
-	if err != nil || of != incident || l.Holder == d.o.Person || !runs(l, d.o.Clock.Now().Wall) {
-		return false
-	}
-	return action != audit.LeaseAccept || l.OfferedTo != d.o.Person
 }
 
 // openIncident writes down that an incident is open and that whoever acted first
@@ -245,7 +195,7 @@ func (d *Desk) closeIncident(ctx context.Context, w *model.World, note string, r
 	if err != nil {
 		return result, err
 	}
-	if err := log.Append(audit.IncidentClose{Note: note}); err != nil {
+	if err := log.Append(audit.IncidentClose{Note: note, Signoffs: d.reliedOn(w)}); err != nil {
 		return result, fmt.Errorf("close: %w", err)
 	}
 	err = d.endSession("the incident was closed")
@@ -278,17 +228,46 @@ func (d *Desk) blockers(w *model.World) []string {
 			out = append(out, fmt.Sprintf("what became of %s (%s) is UNKNOWN: ic status reads it", TitleOf(&is.Directive), ShortID(is.Directive.ID)))
 		}
 	}
+	waived := d.waivedIn(w)
 	for _, o := range w.Overrides {
-		out = append(out, fmt.Sprintf("an override of %s is still on hosts: ic break undo %s", o.Backend, o.Operation))
+		if _, ok := waived[overrideSubject+o.Operation]; !ok {
+			out = append(out, fmt.Sprintf("an override of %s is still on hosts: ic break undo %s", o.Backend, o.Operation))
+		}
 	}
 	var silent []string
 	for i := range w.Hosts {
-		if !w.Hosts[i].Reachable {
+		if _, ok := waived[hostSubject+w.Hosts[i].Host]; !ok && !w.Hosts[i].Reachable {
 			silent = append(silent, w.Hosts[i].Host)
 		}
 	}
 	if len(silent) > 0 {
 		out = append(out, fmt.Sprintf("%d hosts cannot be reached (%s)", len(silent), some(silent)))
+	}
+	return out
+}
+
+// waivedIn is what owners have waived in the incident of a world.
+func (d *Desk) waivedIn(w *model.World) map[string]audit.Signoff {
+	incident, state := d.history.now()
+	if incident != w.Incident.ID {
+		return nil
+	}
+	return d.waivers(incident, state.Signoffs)
+}
+
+// reliedOn are the waivers without which the incident would not close now.
+func (d *Desk) reliedOn(w *model.World) []audit.Signoff {
+	var out []audit.Signoff
+	waived := d.waivedIn(w)
+	for _, o := range w.Overrides {
+		if s, ok := waived[overrideSubject+o.Operation]; ok {
+			out = append(out, s)
+		}
+	}
+	for i := range w.Hosts {
+		if s, ok := waived[hostSubject+w.Hosts[i].Host]; ok && !w.Hosts[i].Reachable {
+			out = append(out, s)
+		}
 	}
 	return out
 }

@@ -154,7 +154,7 @@ func TestWhoIsSecondInARaceIsTold(t *testing.T) {
 	race := &racing{board: s.board}
 	dev := s.desk("dev", func(o *Options) { o.Board = race })
 	race.meanwhile = func() { s.command(ines, Take, "") }
-	s.refused(dev, Take, "", ErrNeeds, "somebody else has just taken command")
+	s.refused(dev, Take, "", ErrNeeds, "ines has just taken command")
 	if l := lease(dev); l.Holder != "ines" || !l.Confirmed {
 		t.Errorf("%+v", l)
 	}

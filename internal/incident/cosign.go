@@ -108,21 +108,62 @@ func (d *Desk) worldOfProposal(dir *model.Directive) (model.World, error) {
 	return w, nil
 }
 
+// requesterOf is who asked, as far as signatures tell: the first of the signers
+// who holds the role of the right, or else the first.
+func (d *Desk) requesterOf(right string, signers []string) string {
+	if len(signers) == 0 {
+		return ""
+	}
+	row, _, _ := d.o.Bundle.Right(right)
+	for _, name := range signers {
+		if d.o.Bundle.Root.HasRole(row.Who, signerNamed(d, name)) {
+			return name
+		}
+	}
+	return signers[0]
+}
+
+// signersOf names who signed, in the order of the signatures. A key that is
+// nobody's has no name.
+func (d *Desk) signersOf(signed *directive.Signed) []string {
+	var out []string
+	for _, fp := range signed.Fingerprints() {
+		if s, ok := d.o.Bundle.SignerOf(fp); ok {
+			out = append(out, s.Name)
+		}
+	}
+	return out
+}
+
+// waiting lists what waits for signatures, oldest first: verified, not yet
+// complete anywhere that we know of, and with a window that is not over.
+func (d *Desk) waiting(w *model.World, state *audit.State) []model.Proposal {
+	var out []model.Proposal
+	for _, p := range state.Proposals {
+		signed := d.seen.verify(p.Token, d.o.Realm, d.o.Fleet)
+		if signed == nil || signed.Directive.ID != p.Directive.ID {
+			continue
+		}
+		dir := &signed.Directive
+		over := !dir.NotAfter.IsZero() && !w.Now.Before(dir.NotAfter)
+		if over || slices.ContainsFunc(w.Issued, func(is model.Issued) bool { return is.Directive.ID == dir.ID }) {
+			continue
+		}
+		names := d.signersOf(signed)
+		out = append(out, model.Proposal{ID: dir.ID, Right: dir.Right, Scope: dir.Scope, Requester: d.requesterOf(dir.Right, names), At: dir.IssuedAt, Signers: names})
+	}
+	slices.SortStableFunc(out, func(a, b model.Proposal) int { return a.At.Compare(b.At) })
+	return out
+}
+
 // judge evaluates a proposal for the requester that makes it valid: the first
 // signer who holds the role.
 func (d *Desk) judge(w *model.World, a *Approval) {
-	right, _, _ := d.o.Bundle.Right(a.Directive.Right)
 	names := a.Signers
 	if !a.Mine && d.o.Person != "" {
 		names = append(slices.Clone(names), d.o.Person)
 	}
-	a.Requester = names[0]
-	for _, name := range names {
-		if d.o.Bundle.Root.HasRole(right.Who, signerNamed(d, name)) {
-			a.Requester = name
-			break
-		}
-	}
+	a.Requester = d.requesterOf(a.Directive.Right, names)
 	request := model.Request{Directive: a.Directive, Actor: a.Requester}
 	for _, name := range names {
 		if name != a.Requester {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/decisions"
 	"github.com/degradedmode/ic/internal/directive"
 	"github.com/degradedmode/ic/internal/model"
@@ -210,6 +211,8 @@ func TestAnotherMachineAsksTheBoardWhoCommands(t *testing.T) {
 		t.Errorf("the requester could not carry it: %v", err)
 	}
 
+	right, _, _ := s.bundle.Right(medium)
+	s.pass(right.LeadTime().Std() + right.Bypass.Lasts.Std()) // one at a time
 	asks := s.desk("fiona", s.elsewhere)
 	second := s.propose(ines)
 	if done, err := asks.Cosign(context.Background(), s.read(asks, second.Token), true); err != nil || done.State == Proposed {
@@ -257,5 +260,49 @@ func TestACosignatureIsJudgedByWhatIsTrueNow(t *testing.T) {
 	}
 	if got := s.allowed(1); got != 0 {
 		t.Errorf("open on %d hosts", got)
+	}
+}
+
+// TestTheWorldKnowsWhatWaits: who asked, when, who has signed, and nothing that is
+// complete, over or made up.
+func TestTheWorldKnowsWhatWaits(t *testing.T) {
+	s := newShop(t)
+	ines := s.desk("ines")
+	asked := s.clock.at
+	r := s.propose(ines)
+	s.pass(time.Second)
+	shed, err := s.act(ines, decisions.Ask{Right: "shed-4", Reason: "it is on fire"})
+	if !errors.Is(err, ErrNeeds) {
+		t.Fatal(err)
+	}
+	s.pass(time.Minute)
+	waits := ines.world().Proposals
+	if len(waits) != 2 || waits[0].ID != r.ID || waits[0].Right != medium || waits[0].Scope != "checkout" || waits[0].Requester != "ines" ||
+		!waits[0].At.Equal(asked) || !slices.Equal(waits[0].Signers, []string{"ines"}) {
+		t.Fatalf("%+v", waits)
+	}
+	w := ines.world()
+	log, err := ines.session(context.Background(), &w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forged := strings.Replace(shed.Token, "ic1.", "ic1.e", 1)
+	ines.note(log, audit.Proposed{ID: "01ARZ3NDEKTSV4RRFFQ69G5FAV", Payload: "{}", Token: forged, Needs: []model.Reason{}})
+	ines.Refresh(context.Background())
+	if n := len(ines.world().Proposals); n != 2 {
+		t.Errorf("with one that is made up %d wait", n)
+	}
+	right, _, _ := s.bundle.Right(medium)
+	s.pass(right.LeadTime().Std() + right.Bypass.Lasts.Std())
+	if waits := ines.world().Proposals; len(waits) != 1 || waits[0].ID != shed.ID {
+		t.Errorf("when the window of one is over %+v wait", waits)
+	}
+	priya := s.desk("priya")
+	if _, err := priya.Cosign(context.Background(), s.read(priya, shed.Token), true); err != nil {
+		t.Fatal(err)
+	}
+	ines.Refresh(context.Background())
+	if waits := ines.world().Proposals; len(waits) != 0 {
+		t.Errorf("complete, and it waits: %+v", waits)
 	}
 }

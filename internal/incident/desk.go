@@ -206,25 +206,22 @@ func (d *Desk) publish() {
 // Preview judges a wish and says what a confirmation has to show. It asks
 // nobody.
 func (d *Desk) Preview(ask decisions.Ask) (Preview, error) {
-	w := d.world()
-	if ask.Actor == "" {
-		ask.Actor = d.o.Person
-	}
-	request, err := decisions.Draft(d.o.Bundle, &w, ask)
-	if err != nil {
-		return Preview{}, err
-	}
-	return d.previewOf(&w, request), nil
+	s := d.Scene()
+	return s.Preview(ask)
 }
 
-func (d *Desk) previewOf(w *model.World, request model.Request) Preview {
-	b := d.o.Bundle
+// Judge says of a request what a confirmation has to show.
+func (s *Scene) Judge(request model.Request) Preview {
+	b, w := s.Bundle, &s.World
 	right, _, _ := b.Right(request.Directive.Right)
 	verdict := decisions.Evaluate(b, w, &request)
 	p := Preview{
 		Request: request, Title: TitleOf(&request.Directive), Verdict: verdict, Reasons: sentences(&verdict),
 		Who: right.Who, Cosign: cosignText(right.Cosign), Rehearsed: w.Rehearsals[request.Directive.Right],
 		Typed: typedFor(&request.Directive, verdict.Direction), Opens: w.Incident.OpenedAt.IsZero(),
+	}
+	if !p.Opens {
+		p.Command = CommandText(&w.Incident.Lease, w.Now)
 	}
 	if request.Directive.Kind == model.Bypass {
 		worst := decisions.WorstCase(b, w, &request.Directive)
@@ -233,8 +230,8 @@ func (d *Desk) previewOf(w *model.World, request model.Request) Preview {
 	if request.Directive.Kind == model.Shed {
 		tier, _ := b.TierOf(request.Directive.Tier)
 		p.UserText = tier.Text
-		p.Journeys = brokenJourneys(b, request.Directive.Tier)
 	}
+	p.Journeys = brokenJourneys(b, w, &request.Directive)
 	return p
 }
 
@@ -245,21 +242,18 @@ func cosignText(c policy.Cosign) string {
 	return fmt.Sprintf("%d of %s", c.Count, c.Of)
 }
 
-// brokenJourneys names what users can no longer do at a tier.
-func brokenJourneys(b *policy.Bundle, tier int) []string {
-	off := func(feature string) bool { return b.Features[feature].Tiers[tier] == "off" }
+// brokenJourneys names what users can no longer do, and what they cannot already.
+func brokenJourneys(b *policy.Bundle, w *model.World, d *model.Directive) []string {
+	if d.Kind != model.Shed && d.Kind != model.Off {
+		return nil
+	}
 	var out []string
-	for _, name := range sortedNames(b.Journeys) {
-		for _, set := range b.Journeys[name].BrokenBy {
-			all := len(set) > 0
-			for _, feature := range set {
-				all = all && off(feature)
-			}
-			if all {
-				out = append(out, name)
-				break
-			}
+	for _, broken := range decisions.BrokenJourneys(b, w, d) {
+		name := broken.Name
+		if broken.Already {
+			name += " (already)"
 		}
+		out = append(out, name)
 	}
 	return out
 }

@@ -219,6 +219,11 @@ func (d *Desk) deliver(ctx context.Context, log *audit.Writer, dir *model.Direct
 		return result, fmt.Errorf("%w: %w: it was signed and not sent", ErrNeeds, err)
 	}
 	result.Token, result.State = token, Sent
+	if w := d.world(); d.advises(&w) {
+		d.advise(log, dir, &result)
+		d.publish()
+		return result, nil
+	}
 	result.Carriers = d.carry(ctx, log, dir.ID, token)
 	d.observe(ctx, log, dir, &result)
 	d.publish()
@@ -341,19 +346,10 @@ func (d *Desk) session(ctx context.Context, w *model.World) (*audit.Writer, erro
 		_ = log.Close("another session began") // what it could not chain goes into the new one
 		late = log.Late()
 	}
-	name := d.o.Session
-	if d.begun > 0 {
-		name = fmt.Sprintf("%s-%d", name, d.begun+1)
-	}
-	fresh, err := audit.Open(d.o.State, audit.Options{
-		Realm: d.o.Realm, Fleet: d.o.Fleet, Incident: w.Incident.ID, Session: name, Actor: d.o.Person,
-		Second: d.o.Second, Clock: d.o.Clock, Rand: d.o.Rand, FS: d.o.FS, Late: late,
-		Certify: func(statement []byte) ([]byte, error) { return d.certify(ctx, statement) },
-	})
+	fresh, name, err := d.begin(ctx, w.Incident.ID, late)
 	if err != nil {
-		return nil, fmt.Errorf("open the log: %w", err)
+		return nil, err
 	}
-	d.begun++
 	d.log.Store(&openLog{Writer: fresh, incident: w.Incident.ID, session: name})
 	opens := d.history.follows() == "" && w.Incident.OpenedAt.IsZero()
 	d.history.follow(w.Incident.ID)
@@ -361,6 +357,24 @@ func (d *Desk) session(ctx context.Context, w *model.World) (*audit.Writer, erro
 		d.openIncident(ctx, fresh, w)
 	}
 	return fresh, nil
+}
+
+// begin opens a new log of ours in an incident, under a name of its own.
+func (d *Desk) begin(ctx context.Context, incident string, late []audit.Receipt) (log *audit.Writer, name string, err error) {
+	name = d.o.Session
+	if d.begun > 0 {
+		name = fmt.Sprintf("%s-%d", name, d.begun+1)
+	}
+	log, err = audit.Open(d.o.State, audit.Options{
+		Realm: d.o.Realm, Fleet: d.o.Fleet, Incident: incident, Session: name, Actor: d.o.Person,
+		Second: d.o.Second, Clock: d.o.Clock, Rand: d.o.Rand, FS: d.o.FS, Late: late,
+		Certify: func(statement []byte) ([]byte, error) { return d.certify(ctx, statement) },
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("open the log: %w", err)
+	}
+	d.begun++
+	return log, name, nil
 }
 
 func (d *Desk) certify(ctx context.Context, statement []byte) ([]byte, error) {

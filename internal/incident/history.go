@@ -120,6 +120,7 @@ func (h *history) find(allClosed string) error {
 	for i, s := range all {
 		if i != latest {
 			before.add(&s.State)
+			before.states = append(before.states, s.State)
 		}
 	}
 	h.mu.Lock()
@@ -140,6 +141,7 @@ func (h *history) find(allClosed string) error {
 type past struct {
 	rehearsals map[string]model.Rehearsal
 	bypasses   []model.Issued
+	states     []audit.State // of each of them, for what it still owes
 }
 
 func (p *past) add(s *audit.State) {
@@ -173,12 +175,50 @@ func (h *history) withPast(s *audit.State) audit.State {
 	return h.past.join(*s)
 }
 
-// stamp changes when an incident's folder appears.
+// before lists what other incidents have left behind.
+func (h *history) before() []audit.State {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.past.states
+}
+
+// again has all incidents read anew: something was added to one that is over.
+func (h *history) again() {
+	h.mu.Lock()
+	incident := h.incident
+	h.allClosed = ""
+	h.mu.Unlock()
+	if incident == "" {
+		return // the next read does it
+	}
+	all, err := audit.List(h.states...)
+	if err != nil {
+		return // what was owed before is shown as owed
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.past.states = nil
+	for i := range all {
+		if all[i].ID != incident {
+			h.past.states = append(h.past.states, all[i].State)
+		}
+	}
+}
+
+// stamp changes when an incident's folder appears, and when a session appears in
+// one.
 func (h *history) stamp() string {
 	var out strings.Builder
 	for _, state := range h.states {
-		if info, err := os.Stat(filepath.Dir(audit.Folder(state, "any"))); err == nil {
-			out.WriteString(info.ModTime().String() + "\n")
+		root := filepath.Dir(audit.Folder(state, "any"))
+		found, err := os.ReadDir(root)
+		if err != nil {
+			continue
+		}
+		for _, f := range found {
+			if info, err := f.Info(); err == nil {
+				out.WriteString(f.Name() + " " + info.ModTime().String() + "\n")
+			}
 		}
 	}
 	return out.String()

@@ -55,12 +55,7 @@ func (d *Desk) join(byID map[string]*model.Issued, token, carrier string, hosts 
 	if code != "" && !(code == model.CodeRevokedKey && d.stays(&signed.Directive, hosts)) {
 		return
 	}
-	is := model.Issued{Directive: signed.Directive, Token: token, Carried: []string{carrier}, Outcome: string(Sent)}
-	for _, fp := range signed.Fingerprints() {
-		if s, ok := d.o.Bundle.SignerOf(fp); ok {
-			is.Signers = append(is.Signers, s.Name)
-		}
-	}
+	is := model.Issued{Directive: signed.Directive, Token: token, Carried: []string{carrier}, Outcome: string(Sent), Signers: d.signersOf(signed)}
 	byID[signed.Directive.ID] = &is
 }
 

@@ -92,6 +92,9 @@ func (d *Desk) foundPush(ctx context.Context, w *model.World, over *model.Overri
 
 // found looks for a directive on the hosts and on the carriers.
 func (d *Desk) found(w *model.World, dir *model.Directive) audit.Reconciled {
+	if d.advises(w) {
+		return audit.Reconciled{ID: dir.ID, State: audit.StateAdvised, Detail: "ic stopped before it could say what to do by hand: " + TitleOf(dir)}
+	}
 	r := audit.Reconciled{ID: dir.ID, State: audit.StateUnconfirmed}
 	reach := ReachOf(w, dir, d.o.ReportAge)
 	carried := false

@@ -35,6 +35,7 @@ type Snapshot struct {
 	Log       []LogLine            `json:"log"`                // newest last, bounded
 	Receipts  []string             `json:"receipts,omitempty"` // acts whose record is not on disk yet
 	Blockers  []string             `json:"blockers"`           // what keeps the incident from closing, as sentences
+	Owed      []Owed               `json:"owed"`               // reviews owed afterwards, over all incidents; they keep nothing open
 	Faults    []FaultView          `json:"faults,omitempty"`   // drills only
 }
 

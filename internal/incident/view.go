@@ -29,7 +29,8 @@ func (d *Desk) view() Snapshot {
 		Matrix: decisions.Enumerate(b, &w, d.o.Person), Headline: decisions.HeadlineOf(b, &w),
 		Services: d.services(&w), Signals: signalsOf(b, &w), Overrides: w.Overrides,
 		Backends: d.backendsOf(&w), Domains: domainsOf(b), PolicyEnd: b.Expires(),
-		Log: linesOf(&state), Proposals: d.proposals(&w, &state),
+		Log: linesOf(&state), Proposals: proposals(&w, &state),
+		Owed: d.owedNow(incident, &state),
 	}
 	s.Skew = d.skewOf(&w, &h)
 	s.Headline = withSkew(s.Headline, &s.Skew, len(w.Overrides) > 0)
@@ -198,6 +199,9 @@ func (d *Desk) live(w *model.World) (live, unknown []LiveView) {
 			worst := decisions.WorstCase(d.o.Bundle, w, &is.Directive)
 			v.Exposure, v.Used = &worst, usedOf(w, &is.Directive)
 		}
+		if is.Outcome == audit.StateAdvised && reach.Total == 0 {
+			v.State = string(Advised)
+		}
 		if lasting {
 			live = append(live, v)
 		}
@@ -273,17 +277,21 @@ func linesOf(state *audit.State) []LogLine {
 	return out
 }
 
-func (d *Desk) proposals(w *model.World, state *audit.State) []Proposal {
+// proposals are those of the world, with what a second person needs to sign.
+func proposals(w *model.World, state *audit.State) []Proposal {
 	var out []Proposal
-	for _, p := range state.Proposals {
+	for i := range w.Proposals {
+		at := slices.IndexFunc(state.Proposals, func(p audit.Proposal) bool { return p.Directive.ID == w.Proposals[i].ID })
+		if at < 0 {
+			continue
+		}
+		p := &state.Proposals[at]
 		v := Proposal{Directive: p.Directive, Token: p.Token}
 		for _, r := range p.Needs {
 			v.Needs = decisions.Sentence(r)
 		}
 		if end := p.Directive.NotAfter; !end.IsZero() {
-			if v.Left = model.Duration(end.Sub(w.Now)); v.Left <= 0 {
-				continue
-			}
+			v.Left = model.Duration(end.Sub(w.Now))
 		}
 		out = append(out, v)
 	}

@@ -22,6 +22,7 @@ func (d *Desk) worldOf(h *heard, incident string, state *audit.State) model.Worl
 		Overrides: state.Overrides, Durable: d.durable(), Rehearsals: joined.Rehearsals,
 	}
 	w.Issued = d.issuedOf(joined.Issued, h, w.Now)
+	w.Proposals = d.waiting(&w, state)
 	w.Hosts = d.hostsOf(h, &w)
 	w.Overrides = d.overridesOf(&w)
 	if incident == "" {

@@ -3,6 +3,7 @@ package keys
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,21 +30,19 @@ const (
 // keyring. It is used only when a person has chosen it. `age -d` reads it, too:
 // inside is one JSON object of names and tokens.
 type AgeFile struct {
-	Path string
-	// Passphrase must not echo. isNew means that it will be used for the first
-	// time and has to be typed twice.
-	Passphrase func(path string, isNew bool) ([]byte, error)
-	WorkFactor int // scrypt's log N of what is written; 0: DefaultWorkFactor
+	Path       string
+	Passphrase AskPassphrase // nil: nobody can be asked
+	WorkFactor int           // scrypt's log N of what is written; 0: DefaultWorkFactor
 
 	mu     sync.Mutex
 	tokens map[string]string // once decrypted: a person is asked once
 	secret []byte
 }
 
-func (f *AgeFile) get(name string) (string, error) {
+func (f *AgeFile) get(ctx context.Context, name string) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.unlock(false); err != nil {
+	if err := f.unlock(ctx, false); err != nil {
 		return "", err
 	}
 	value, ok := f.tokens[name]
@@ -53,23 +52,26 @@ func (f *AgeFile) get(name string) (string, error) {
 	return value, nil
 }
 
-func (f *AgeFile) set(name, value string) error {
-	return f.change(func(tokens map[string]string) { tokens[name] = value })
+func (f *AgeFile) set(ctx context.Context, name, value string) error {
+	return f.change(ctx, func(tokens map[string]string) { tokens[name] = value })
 }
 
-func (f *AgeFile) delete(name string) error {
-	err := f.change(func(tokens map[string]string) { delete(tokens, name) })
-	if errors.Is(err, ErrNoToken) {
+func (f *AgeFile) delete(ctx context.Context, name string) error {
+	switch _, err := f.get(ctx, name); {
+	case errors.Is(err, ErrNoToken):
 		return nil
+	case err != nil:
+		return err
 	}
-	return err
+	return f.change(ctx, func(tokens map[string]string) { delete(tokens, name) })
 }
 
-// change keeps what is in memory only after it is on disk.
-func (f *AgeFile) change(edit func(map[string]string)) error {
+// change keeps what is in memory only after it is on disk. A file that is not
+// there is begun.
+func (f *AgeFile) change(ctx context.Context, edit func(map[string]string)) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if err := f.unlock(true); err != nil {
+	if err := f.unlock(ctx, true); err != nil {
 		return err
 	}
 	tokens := maps.Clone(f.tokens)
@@ -87,7 +89,7 @@ func (f *AgeFile) change(edit func(map[string]string)) error {
 
 // unlock reads the file once. One that is not there has no tokens, and is begun
 // only by a change.
-func (f *AgeFile) unlock(begin bool) error {
+func (f *AgeFile) unlock(ctx context.Context, begin bool) error {
 	if f.tokens != nil {
 		return nil
 	}
@@ -102,18 +104,32 @@ func (f *AgeFile) unlock(begin bool) error {
 	if f.Passphrase == nil {
 		return fmt.Errorf("age file %s: nobody can be asked for its passphrase", f.Path)
 	}
-	secret, err := f.Passphrase(f.Path, isNew)
+	f.tokens, f.secret, err = f.open(ctx, text, isNew)
 	if err != nil {
-		return fmt.Errorf("age file %s: no passphrase: %w", f.Path, err)
+		return fmt.Errorf("age file %s: %w", f.Path, err)
 	}
-	tokens := make(map[string]string)
-	if !isNew {
-		if tokens, err = decrypt(text, secret); err != nil {
-			return fmt.Errorf("age file %s: %w", f.Path, err)
-		}
-	}
-	f.tokens, f.secret = tokens, secret
 	return nil
+}
+
+// open asks for the passphrase, and again where it was wrong.
+func (f *AgeFile) open(ctx context.Context, text []byte, isNew bool) (tokens map[string]string, secret []byte, err error) {
+	ask := AskKnown
+	if isNew {
+		ask = AskNew
+	}
+	for range maxPassphrases {
+		if secret, err = f.Passphrase(ctx, f.Path, ask); err != nil {
+			return nil, nil, fmt.Errorf("no passphrase: %w", err)
+		}
+		if isNew {
+			return make(map[string]string), secret, nil
+		}
+		if tokens, err = decrypt(text, secret); !errors.Is(err, ErrWrong) {
+			return tokens, secret, err
+		}
+		ask = AskAgain
+	}
+	return nil, nil, ErrWrong
 }
 
 func (f *AgeFile) encrypt(tokens map[string]string) ([]byte, error) {
@@ -150,7 +166,7 @@ func decrypt(text, secret []byte) (map[string]string, error) {
 	var wrong *age.NoIdentityMatchError
 	switch {
 	case errors.As(err, &wrong) && slices.Contains(wrong.StanzaTypes, "scrypt"):
-		return nil, errors.New("the passphrase is wrong")
+		return nil, ErrWrong
 	case err != nil:
 		return nil, fmt.Errorf("it is not an age file with a passphrase: %s", untrusted.Text(err.Error(), maxText))
 	}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/degradedmode/ic/internal/untrusted"
@@ -16,28 +15,34 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 )
 
-const fromAgent = "ssh-agent"
+// AgentSource is what Key.From says of a key in ssh-agent.
+const AgentSource = "ssh-agent"
 
-// ErrAgent is wrapped by every failure of ssh-agent.
-var ErrAgent = errors.New("ssh-agent")
+// Errors of ssh-agent.
+var (
+	ErrAgent  = errors.New("ssh-agent") // is wrapped by every failure of it
+	ErrHangs  = errors.New("did not answer")
+	ErrNoSign = errors.New("it may be locked (ssh-add -X), or the key was removed, not touched or not confirmed")
+)
 
 // agentKeys lists what the agent holds. One that hangs is given up after
 // ListWait.
 func (s Sources) agentKeys(ctx context.Context) ([]Key, error) {
 	var out []Key
-	err := s.withAgent(ctx, cmp.Or(s.ListWait, DefaultListWait), func(a agent.ExtendedAgent) error {
+	wait := cmp.Or(s.ListWait, DefaultListWait)
+	err := s.withAgent(ctx, wait, func(a agent.ExtendedAgent) error {
 		listed, err := a.List()
 		for _, k := range listed {
 			public, parseErr := ssh.ParsePublicKey(k.Blob)
 			if parseErr != nil {
 				continue // a type from the future; it cannot be one that we accept
 			}
-			out = append(out, newKey(public, k.Comment, fromAgent))
+			out = append(out, newKey(public, k.Comment, AgentSource))
 		}
 		return err
 	})
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return nil, fmt.Errorf("%w does not answer; check SSH_AUTH_SOCK, it may belong to a session that has ended", ErrAgent)
+		return nil, fmt.Errorf("%w %w within %s; check SSH_AUTH_SOCK, it may belong to a session that has ended", ErrAgent, ErrHangs, wait)
 	}
 	return out, err
 }
@@ -97,22 +102,38 @@ func (a *agentSigner) SignWithAlgorithm(_ io.Reader, data []byte, algorithm stri
 
 func (a *agentSigner) sign(data []byte, flags agent.SignatureFlags) (*ssh.Signature, error) {
 	wait := cmp.Or(a.sources.TouchWait, DefaultTouchWait)
-	if a.sources.Touch != nil && needsTouch(a.key.Public) {
-		a.sources.Touch(a.key.Fingerprint)
-	}
+	settled := a.announce()
 	var out *ssh.Signature
 	err := a.sources.withAgent(a.ctx, wait, func(ag agent.ExtendedAgent) (err error) {
 		out, err = ag.SignWithFlags(a.key.Public, data, flags)
 		return err
 	})
+	settled()
 	switch {
 	case err == nil:
 		return out, nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, fmt.Errorf("sign with %s: nobody touched the key or confirmed within %s; nothing was signed", a.key.Fingerprint, wait)
+		return nil, fmt.Errorf("%w %w: nobody touched the key or confirmed within %s; nothing was signed", ErrAgent, ErrHangs, wait)
 	}
-	return nil, fmt.Errorf("sign with %s: %w; it may be locked, or the key was removed or not touched", a.key.Fingerprint, err)
+	return nil, fmt.Errorf("%w; %w", err, ErrNoSign)
 }
 
-// needsTouch reports whether a key lives in a security key.
-func needsTouch(k ssh.PublicKey) bool { return strings.HasPrefix(k.Type(), "sk-") }
+// announce tells somebody that he is waited for: at once where the key has to be
+// touched, after a while where it should have signed long since. settled ends
+// that, and afterwards nothing is said any more.
+func (a *agentSigner) announce() (settled func()) {
+	say := a.sources.Waits
+	switch {
+	case say == nil:
+		return func() {}
+	case a.key.NeedsTouch():
+		return say(a.key.Fingerprint, true)
+	}
+	said := make(chan func(), 1)
+	timer := time.AfterFunc(cmp.Or(a.sources.SlowAfter, DefaultSlowAfter), func() { said <- say(a.key.Fingerprint, false) })
+	return func() {
+		if !timer.Stop() {
+			(<-said)()
+		}
+	}
+}

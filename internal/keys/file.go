@@ -1,6 +1,8 @@
 package keys
 
 import (
+	"bytes"
+	"context"
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
@@ -10,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/degradedmode/ic/internal/untrusted"
@@ -19,15 +22,44 @@ import (
 // maxKeyFile is the longest key file in bytes; one of RSA-4096 has 3,400.
 const maxKeyFile = 32 << 10
 
-// ErrExposed means that others may read a secret file.
-var ErrExposed = errors.New("others may read it; run chmod 600 on it")
+// maxPassphrases is how often a passphrase may be typed wrong, as ssh has it.
+const maxPassphrases = 3
+
+// Ask is how a passphrase is asked for.
+type Ask int
+
+// The ways to ask.
+const (
+	AskKnown Ask = iota // the one that it has
+	AskAgain            // the answer before was wrong
+	AskNew              // it is used for the first time: typed twice
+)
+
+// AskPassphrase asks a person for the passphrase of a file. It must not echo, and
+// ends with ctx.
+type AskPassphrase func(ctx context.Context, path string, ask Ask) ([]byte, error)
+
+// Errors of a key file that a caller may decide on.
+var (
+	ErrExposed = errors.New("others may read it; run chmod 600 on it")
+	ErrNoAsk   = errors.New("it is encrypted and nobody can be asked for its passphrase; load it into ssh-agent with ssh-add")
+	ErrWrong   = errors.New("the passphrase is wrong")
+	ErrHandle  = errors.New("it is the handle of a security key: load it into ssh-agent with ssh-add, and say key: agent")
+)
+
+// Opened keeps the signers of the key files that a passphrase has opened. The
+// zero value keeps none yet. It is safe for concurrent use: while one asks, the
+// others wait for his answer.
+type Opened struct {
+	mu      sync.Mutex
+	signers map[string]ssh.Signer
+}
 
 // keyFile is a private key file as read, perhaps still encrypted.
 type keyFile struct {
-	key       Key
-	pem       []byte
-	signer    ssh.Signer // nil if encrypted
-	encrypted bool
+	key    Key
+	pem    []byte
+	signer ssh.Signer // nil if it is encrypted or a handle
 }
 
 func readKeyFile(path string) (keyFile, error) {
@@ -41,39 +73,96 @@ func readKeyFile(path string) (keyFile, error) {
 	switch {
 	case err == nil:
 		f.key = newKey(f.signer.PublicKey(), "", path)
+		return f, nil
 	case errors.As(err, &missing) && missing.PublicKey != nil:
-		f.encrypted = true
 		f.key = newKey(missing.PublicKey, "", path)
-	case strings.Contains(err.Error(), "unhandled key type"):
-		return keyFile{}, fmt.Errorf("key file %s: it is the handle of a security key or of an unknown type; load it into ssh-agent with ssh-add", path)
+		f.key.Encrypted = true
 	default:
-		return keyFile{}, fmt.Errorf("key file %s: it is not an OpenSSH private key (%s)", path, untrusted.Text(err.Error(), maxText))
+		public := publicPart(text)
+		if public == nil {
+			return keyFile{}, fmt.Errorf("key file %s: it is not an OpenSSH private key (%s)", path, untrusted.Text(err.Error(), maxText))
+		}
+		f.key = newKey(public, "", path)
 	}
+	f.key.Handle = f.key.NeedsTouch()
 	return f, nil
 }
 
+// publicPart is the public key that stands in the clear in OpenSSH's format, also
+// where the private part is of a kind that our library does not read. nil: there
+// is none.
+func publicPart(text []byte) ssh.PublicKey {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil
+	}
+	body, ok := bytes.CutPrefix(block.Bytes, []byte("openssh-key-v1\x00"))
+	var file struct {
+		Cipher, KDF, Options string
+		Keys                 uint32
+		Public               []byte
+		Private              []byte `ssh:"rest"`
+	}
+	if !ok || ssh.Unmarshal(body, &file) != nil || file.Keys != 1 {
+		return nil
+	}
+	public, err := ssh.ParsePublicKey(file.Public)
+	if err != nil {
+		return nil
+	}
+	return public
+}
+
 // open makes a signer of a key file and asks for its passphrase if it has one.
-func (s Sources) open(path string) (ssh.Signer, error) {
-	f, err := readKeyFile(path)
-	if err != nil || !f.encrypted {
-		return f.signer, err
+func (s Sources) open(ctx context.Context, path string) (ssh.Signer, error) {
+	if s.Opened == nil {
+		return s.unlock(ctx, path)
 	}
-	if s.Passphrase == nil {
-		return nil, fmt.Errorf("key file %s: it is encrypted and nobody can be asked for its passphrase; load it into ssh-agent with ssh-add", path)
+	s.Opened.mu.Lock()
+	defer s.Opened.mu.Unlock()
+	if signer, ok := s.Opened.signers[path]; ok {
+		return signer, nil
 	}
-	passphrase, err := s.Passphrase(path)
+	signer, err := s.unlock(ctx, path)
 	if err != nil {
-		return nil, fmt.Errorf("key file %s: no passphrase: %w", path, err)
+		return nil, err
 	}
-	defer clear(passphrase)
-	signer, err := ssh.ParsePrivateKeyWithPassphrase(f.pem, passphrase)
-	if errors.Is(err, x509.IncorrectPasswordError) {
-		return nil, fmt.Errorf("key file %s: the passphrase is wrong", path)
+	if s.Opened.signers == nil {
+		s.Opened.signers = make(map[string]ssh.Signer)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("key file %s: %s", path, untrusted.Text(err.Error(), maxText))
-	}
+	s.Opened.signers[path] = signer
 	return signer, nil
+}
+
+func (s Sources) unlock(ctx context.Context, path string) (ssh.Signer, error) {
+	f, err := readKeyFile(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.key.Handle:
+		return nil, fmt.Errorf("key file %s: %w", path, ErrHandle)
+	case f.signer != nil:
+		return f.signer, nil
+	case s.Passphrase == nil:
+		return nil, fmt.Errorf("key file %s: %w", path, ErrNoAsk)
+	}
+	ask := AskKnown
+	for range maxPassphrases {
+		passphrase, err := s.Passphrase(ctx, path, ask)
+		if err != nil {
+			return nil, fmt.Errorf("key file %s: no passphrase: %w", path, err)
+		}
+		signer, err := ssh.ParsePrivateKeyWithPassphrase(f.pem, passphrase)
+		clear(passphrase)
+		switch {
+		case err == nil:
+			return signer, nil
+		case !errors.Is(err, x509.IncorrectPasswordError):
+			return nil, fmt.Errorf("key file %s: %s", path, untrusted.Text(err.Error(), maxText))
+		}
+		ask = AskAgain
+	}
+	return nil, fmt.Errorf("key file %s: %w", path, ErrWrong)
 }
 
 // Generate makes an Ed25519 key pair in OpenSSH's formats: path, for its owner

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/degradedmode/ic/internal/untrusted"
@@ -17,11 +19,12 @@ const DefaultRingWait = 3 * time.Second
 
 // Errors of a keyring, each a sentence that says what to do.
 var (
-	ErrNoBus    = errors.New("no keyring here: there is no D-Bus session, as over SSH or in a container; choose an age file instead")
-	ErrNoDaemon = errors.New("no keyring here: no Secret Service runs; start gnome-keyring or KWallet, or choose an age file instead")
-	ErrLocked   = errors.New("the keyring is locked: unlock it in the desktop's password manager, or choose an age file instead")
-	ErrSilent   = errors.New("the keyring does not answer: it may be showing a prompt on another screen; answer that, or choose an age file instead")
-	ErrTooBig   = errors.New("the token is too long for this keyring; choose an age file instead")
+	ErrNoBus    = errors.New("no keyring here: there is no D-Bus session, as over SSH or in a container; choose an age file instead (--tokens FILE)")
+	ErrNoDaemon = errors.New("no keyring here: no Secret Service runs; start gnome-keyring or KWallet, or choose an age file instead (--tokens FILE)")
+	ErrLocked   = errors.New("the keyring is locked, or its password was never given: unlock it in the desktop's password manager, or choose an age file instead (--tokens FILE)")
+	ErrSilent   = errors.New("the keyring does not answer: it may be showing a prompt on another screen; answer that, or choose an age file instead (--tokens FILE)")
+	ErrGone     = errors.New("the keyring went away in the middle of an answer: start it again, or choose an age file instead (--tokens FILE)")
+	ErrTooBig   = errors.New("the token is too long for this keyring; choose an age file instead (--tokens FILE)")
 )
 
 // Backend is what a keyring can do, as its library offers it.
@@ -32,12 +35,14 @@ type Backend struct {
 }
 
 // Ring is the keyring of the operating system. Its library has neither a limit
-// nor a context, so every call runs beside us and is given up after a while; as
-// long as one hangs, no other is begun.
+// nor a context, so every call runs beside us and is given up after a while. As
+// long as one that was given up hangs, no other is begun or waited for: a silent
+// keyring costs one wait and one goroutine, however many tokens are wanted.
 type Ring struct {
 	backend Backend
 	wait    time.Duration
 	turn    chan struct{} // holds an element while a call is under way
+	hangs   atomic.Bool   // the call under way was given up
 }
 
 // OSRing is the keyring of this user's session.
@@ -73,6 +78,9 @@ type ringAnswer struct {
 }
 
 func (r *Ring) call(ctx context.Context, do func() (string, error)) (string, error) {
+	if r.hangs.Load() {
+		return "", ErrSilent
+	}
 	limit := time.NewTimer(r.wait)
 	defer limit.Stop()
 	select {
@@ -84,7 +92,10 @@ func (r *Ring) call(ctx context.Context, do func() (string, error)) (string, err
 	}
 	answer := make(chan ringAnswer, 1)
 	go func() {
-		defer func() { <-r.turn }()
+		defer func() {
+			r.hangs.Store(false)
+			<-r.turn
+		}()
 		value, err := do()
 		answer <- ringAnswer{value, err}
 	}()
@@ -92,9 +103,18 @@ func (r *Ring) call(ctx context.Context, do func() (string, error)) (string, err
 	case a := <-answer:
 		return a.value, explainRing(a.err)
 	case <-limit.C:
+		r.giveUp(answer)
 		return "", ErrSilent
 	case <-ctx.Done():
 		return "", ctx.Err()
+	}
+}
+
+// giveUp remembers that the call under way hangs, unless it has just come back.
+func (r *Ring) giveUp(answer <-chan ringAnswer) {
+	r.hangs.Store(true)
+	if len(answer) > 0 {
+		r.hangs.Store(false)
 	}
 }
 
@@ -112,8 +132,10 @@ func explainRing(err error) error {
 	case errors.Is(err, keyring.ErrSetDataTooBig):
 		return ErrTooBig
 	case errors.Is(err, keyring.ErrUnsupportedPlatform), has("dbus-launch"), has("DBUS_SESSION_BUS_ADDRESS"), has("dbus: couldn't determine address"),
-		has("connection refused"), has("no such file or directory"):
+		has("dbus: invalid bus address"), has("connection refused"), has("no such file or directory"):
 		return ErrNoBus
+	case has("disconnected from message bus"), has("dbus: connection closed"), errors.Is(err, io.EOF):
+		return ErrGone
 	case has("org.freedesktop.secrets"):
 		return ErrNoDaemon
 	case has("failed to unlock"), has("IsLocked"), has("dismissed"):

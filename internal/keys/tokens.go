@@ -13,6 +13,9 @@ import (
 // name of the service that they are for, such as "prometheus".
 const Service = "ic"
 
+// KeyringSource is what Token.From says of the operating system's keyring.
+const KeyringSource = "keyring"
+
 // MaxToken is the longest token in bytes: what the smallest keyring holds.
 const MaxToken = 2560
 
@@ -33,7 +36,7 @@ type TokenStore struct {
 // Token is a secret and where it came from.
 type Token struct {
 	Value string `json:"-"`
-	From  string // for a person: a path, a variable's name, keyring
+	From  string // for a person: a path, a variable's name, KeyringSource
 }
 
 // String keeps a token out of whatever prints it.
@@ -67,9 +70,9 @@ func (s TokenStore) Get(ctx context.Context, name, file string) (Token, error) {
 	value, from, err := s.stored(ctx, name)
 	switch {
 	case errors.Is(err, ErrNoToken):
-		return Token{}, fmt.Errorf("token for %s: %w; run `ic login %s`, set %s, or name a file", name, err, name, EnvName(name))
+		return Token{}, fmt.Errorf("token for %s: %w; run `ic login %s`, set %s, or give --token-file %s=FILE", name, err, name, EnvName(name), name)
 	case err != nil:
-		return Token{}, fmt.Errorf("token for %s: %w; or set %s, or name a file", name, err, EnvName(name))
+		return Token{}, fmt.Errorf("token for %s: %w; or set %s, or give --token-file %s=FILE", name, err, EnvName(name), name)
 	}
 	return checked(name, value, from)
 }
@@ -80,11 +83,11 @@ func (s TokenStore) stored(ctx context.Context, name string) (value, from string
 	err = ErrNoToken
 	if s.Ring != nil {
 		if value, err = s.Ring.get(ctx, name); err == nil {
-			return value, "keyring", nil
+			return value, KeyringSource, nil
 		}
 	}
 	if s.Age != nil {
-		value, err = s.Age.get(name)
+		value, err = s.Age.get(ctx, name)
 		return value, s.Age.Path, err
 	}
 	if noRing(err) {
@@ -108,9 +111,9 @@ func (s TokenStore) Set(ctx context.Context, name, value string) (from string, e
 	}
 	switch {
 	case s.Age != nil:
-		from, err = s.Age.Path, s.Age.set(name, value)
+		from, err = s.Age.Path, s.Age.set(ctx, name, value)
 	case s.Ring != nil:
-		from, err = "keyring", s.Ring.set(ctx, name, value)
+		from, err = KeyringSource, s.Ring.set(ctx, name, value)
 	default:
 		err = errors.New("there is no keyring here; choose an age file")
 	}
@@ -133,7 +136,7 @@ func (s TokenStore) Delete(ctx context.Context, name string) error {
 		}
 	}
 	if s.Age != nil {
-		failed = append(failed, s.Age.delete(name))
+		failed = append(failed, s.Age.delete(ctx, name))
 	}
 	if err := errors.Join(failed...); err != nil {
 		return fmt.Errorf("delete the token for %s: %w", name, err)

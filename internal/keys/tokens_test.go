@@ -1,6 +1,7 @@
 package keys_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,8 +29,19 @@ func getenv(values map[string]string) func(string) string {
 func ageFile(t *testing.T, passphrase string) *keys.AgeFile {
 	return &keys.AgeFile{
 		Path:       filepath.Join(t.TempDir(), "tokens.age"),
-		Passphrase: func(string, bool) ([]byte, error) { return []byte(passphrase), nil },
+		Passphrase: func(context.Context, string, keys.Ask) ([]byte, error) { return []byte(passphrase), nil },
 		WorkFactor: 8,
+	}
+}
+
+// ask answers one after the other.
+func ask(asked *int, answers ...string) keys.AskPassphrase {
+	return func(context.Context, string, keys.Ask) ([]byte, error) {
+		if *asked == len(answers) {
+			return nil, errors.New("it is asked once too often")
+		}
+		*asked++
+		return []byte(answers[*asked-1]), nil
 	}
 }
 
@@ -113,6 +125,8 @@ func TestEveryFailureOfAKeyringSaysWhatToDo(t *testing.T) {
 	for text, want := range map[string]error{
 		`exec: "dbus-launch": executable file not found in $PATH`:                        keys.ErrNoBus,
 		"dial unix /run/user/1000/bus: connect: no such file or directory":               keys.ErrNoBus,
+		"dbus: invalid bus address (no transport)":                                       keys.ErrNoBus,
+		"Message recipient disconnected from message bus without replying":               keys.ErrGone,
 		"The name org.freedesktop.secrets was not provided by any .service files":        keys.ErrNoDaemon,
 		"failed to unlock correct collection '/org/freedesktop/secrets/aliases/default'": keys.ErrLocked,
 	} {
@@ -123,7 +137,7 @@ func TestEveryFailureOfAKeyringSaysWhatToDo(t *testing.T) {
 			t.Errorf("Get with %q: %v", text, err)
 		}
 		// Without a keyring there is no token; a locked one may hold it.
-		if errors.Is(err, keys.ErrNoToken) != (want != keys.ErrLocked) {
+		if errors.Is(err, keys.ErrNoToken) != (want == keys.ErrNoBus || want == keys.ErrNoDaemon) {
 			t.Errorf("Get with %q: is it no token? %v", text, err)
 		}
 		if _, err := s.Set(t.Context(), "prometheus", "x"); !errors.Is(err, want) || strings.Contains(err.Error(), " x ") {
@@ -206,9 +220,9 @@ func TestATokenIsStoredAndDeleted(t *testing.T) {
 
 func TestAnAgeFileIsReadAgainByAnotherProcess(t *testing.T) {
 	f := ageFile(t, "open sesame")
-	asked := []bool{}
-	f.Passphrase = func(_ string, isNew bool) ([]byte, error) {
-		asked = append(asked, isNew)
+	asked := []keys.Ask{}
+	f.Passphrase = func(_ context.Context, _ string, ask keys.Ask) ([]byte, error) {
+		asked = append(asked, ask)
 		return []byte("open sesame"), nil
 	}
 	s := keys.TokenStore{Age: f}
@@ -217,7 +231,7 @@ func TestAnAgeFileIsReadAgainByAnotherProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(asked) != 1 || !asked[0] {
+	if len(asked) != 1 || asked[0] != keys.AskNew {
 		t.Errorf("asked %v, want once, for a new file", asked)
 	}
 	text, err := os.ReadFile(f.Path)
@@ -235,7 +249,7 @@ func TestAnAgeFileIsReadAgainByAnotherProcess(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got.Value, err)
 		}
 	}
-	if len(asked) != 1 || asked[0] {
+	if len(asked) != 1 || asked[0] != keys.AskKnown {
 		t.Errorf("asked %v, want once, for a known file", asked)
 	}
 }
@@ -246,19 +260,19 @@ func TestAnAgeFileThatCannotBeReadIsNamedAndNotReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := string(mustRead(t, f.Path))
-	say := func(text string) func(string, bool) ([]byte, error) {
-		return func(string, bool) ([]byte, error) { return []byte(text), nil }
+	say := func(text string) keys.AskPassphrase {
+		return func(context.Context, string, keys.Ask) ([]byte, error) { return []byte(text), nil }
 	}
 	for _, c := range []struct {
 		what, content string
 		mode          os.FileMode
-		passphrase    func(string, bool) ([]byte, error)
+		passphrase    keys.AskPassphrase
 		want          string
 	}{
 		{"a wrong passphrase", whole, 0o600, say("wrong"), "the passphrase is wrong"},
 		{"an empty passphrase", whole, 0o600, say(""), "the passphrase is empty"},
 		{"nobody to ask", whole, 0o600, nil, "nobody can be asked"},
-		{"nobody who answers", whole, 0o600, func(string, bool) ([]byte, error) { return nil, errors.New("no terminal") }, "no terminal"},
+		{"nobody who answers", whole, 0o600, func(context.Context, string, keys.Ask) ([]byte, error) { return nil, errors.New("no terminal") }, "no terminal"},
 		{"a file that others may read", whole, 0o644, say("open sesame"), "chmod 600"},
 		{"a cut file", whole[:len(whole)-3], 0o600, say("open sesame"), "damaged"},
 		{"another file", "hello", 0o600, say("open sesame"), "not an age file"},
@@ -273,6 +287,67 @@ func TestAnAgeFileThatCannotBeReadIsNamedAndNotReplaced(t *testing.T) {
 		}
 		if string(mustRead(t, path)) != c.content {
 			t.Errorf("%s: the file changed", c.what)
+		}
+	}
+}
+
+func TestTheLongestTokenAndOneByteMore(t *testing.T) {
+	s := keys.TokenStore{Ring: ring()}
+	if _, err := s.Set(t.Context(), "prometheus", strings.Repeat("x", keys.MaxToken)); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Set(t.Context(), "prometheus", strings.Repeat("x", keys.MaxToken+1)); err == nil || !strings.Contains(err.Error(), "2561 bytes; 1 to 2560") {
+		t.Errorf("one byte more: %v", err)
+	}
+}
+
+func TestAPassphraseTypedWrongIsAskedForAgain(t *testing.T) {
+	f := ageFile(t, "open sesame")
+	if _, err := (keys.TokenStore{Age: f}).Set(t.Context(), "prometheus", "x"); err != nil {
+		t.Fatal(err)
+	}
+	asked := 0
+	s := keys.TokenStore{Age: &keys.AgeFile{Path: f.Path, Passphrase: ask(&asked, "wrong", "open sesame")}}
+	if got, err := s.Get(t.Context(), "prometheus", ""); err != nil || got.Value != "x" || asked != 2 {
+		t.Errorf("%q, %v, asked %d times", got.Value, err, asked)
+	}
+}
+
+func TestDeletingFromAnAgeFileThatIsNotThereBeginsNone(t *testing.T) {
+	f := ageFile(t, "")
+	asked := 0
+	f.Passphrase = ask(&asked, "open sesame")
+	if err := (keys.TokenStore{Age: f}).Delete(t.Context(), "prometheus"); err != nil || asked != 0 {
+		t.Errorf("%v, asked %d times", err, asked)
+	}
+	if _, err := os.Stat(f.Path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file was begun: %v", err)
+	}
+}
+
+func TestAKeyringThatCameBackIsAskedAgain(t *testing.T) {
+	release := make(chan struct{})
+	back := make(chan struct{}, 2)
+	s := keys.TokenStore{Ring: keys.NewRing(keys.Backend{Get: func(string, string) (string, error) {
+		<-release
+		defer func() { back <- struct{}{} }()
+		return "of-ring", nil
+	}}, 20*time.Millisecond)}
+	if _, err := s.Get(t.Context(), "prometheus", ""); !errors.Is(err, keys.ErrSilent) {
+		t.Errorf("Get: %v", err)
+	}
+	close(release)
+	<-back
+	deadline := time.After(10 * time.Second)
+	for {
+		got, err := s.Get(t.Context(), "prometheus", "")
+		if err == nil && got.Value == "of-ring" {
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("it is never asked again: %v", err)
+		default:
 		}
 	}
 }

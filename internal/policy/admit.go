@@ -166,7 +166,13 @@ func (b *Bundle) fallen(domain Domain) bool {
 	return ok && !state.Active
 }
 
+// mayTighten is for what makes a fleet do less, and for the end of a bypass. A
+// freeze, a dimmer and a ping have bounds that only a row knows: without it they
+// would be bounded by nothing.
 func (b *Bundle) mayTighten(s Signer, d *model.Directive) bool {
+	if d.Kind != model.Shed && d.Kind != model.Off && (d.Kind != model.End || d.Ends != model.Bypass) {
+		return false
+	}
 	for _, name := range sortedKeys(b.Root.Roles) {
 		role := b.Root.Roles[name]
 		if role.Tightens && b.Root.HasRole(name, s) && (d.Kind != model.Shed || d.Tier <= role.MaxTier) {
@@ -226,8 +232,11 @@ func (b *Bundle) withinRow(d *model.Directive, direction model.Direction, r *row
 	return ""
 }
 
+// withinDimmer: the target lies in the rule's range, and the share between its
+// floor and its ceiling, the right way round.
 func withinDimmer(d *model.Directive, rule *Dimmer) model.Code {
-	if rule == nil || d.TargetMS < rule.TargetMS.From || d.TargetMS > rule.TargetMS.To || d.Floor < rule.Floor || d.Ceiling > rule.Ceiling {
+	if rule == nil || d.TargetMS < rule.TargetMS.From || d.TargetMS > rule.TargetMS.To ||
+		d.Floor < rule.Floor || d.Ceiling > rule.Ceiling || d.Floor > d.Ceiling {
 		return model.CodeOverCap
 	}
 	return ""
@@ -303,7 +312,9 @@ func over(amount, limit model.Money) bool {
 	return amount.Currency != limit.Currency || amount.Minor > limit.Minor
 }
 
-// quorum looks for a requester who holds the role, and counts everybody else.
+// quorum looks for a requester who holds the role, and counts everybody else:
+// people of the group, by name. A group that is missing or empty has nobody in
+// it, so it never makes a quorum smaller, and neither does a negative count.
 func (b *Bundle) quorum(d *model.Directive, right *Right, signers []Signer) model.Code {
 	role, code := b.Root.Roles[right.Who], model.CodeWrongRole
 	for _, requester := range signers {
@@ -316,7 +327,7 @@ func (b *Bundle) quorum(d *model.Directive, right *Right, signers []Signer) mode
 				n++
 			}
 		}
-		if n >= right.Cosign.Count {
+		if right.Cosign.Count >= 0 && n >= right.Cosign.Count {
 			return ""
 		}
 		code = model.CodeQuorum

@@ -41,6 +41,7 @@ type Bundle struct {
 	Journeys    map[string]Journey
 
 	rights map[string]row
+	byKind map[model.Kind][]string // names of rights, sorted
 	keys   map[string]Signer
 }
 
@@ -59,7 +60,8 @@ type Documents struct {
 	Backends *BackendsDoc
 	Journeys *JourneysDoc
 
-	where map[string]map[string]Pos // by file and path; filled by ReadDrafts
+	where    map[string]map[string]Pos // by file and path; filled by ReadDrafts
+	rootFile string                    // the newest root; filled by ReadDrafts
 }
 
 // NewBundle joins a root with active documents. It does not verify signatures:
@@ -104,6 +106,11 @@ func NewBundle(root *Root, ref model.PolicyRef, states map[Domain]DomainState, d
 			return nil, err
 		}
 	}
+	b.byKind = make(map[model.Kind][]string)
+	for _, name := range b.RightNames() {
+		kind := b.rights[name].right.Kind
+		b.byKind[kind] = append(b.byKind[kind], name)
+	}
 	return b, nil
 }
 
@@ -125,6 +132,10 @@ func (b *Bundle) Right(name string) (Right, Domain, bool) {
 
 // RightNames lists the active rows, sorted.
 func (b *Bundle) RightNames() []string { return sortedKeys(b.rights) }
+
+// RightsOf lists the active rows of one kind, sorted. It is shared: nobody may
+// change it.
+func (b *Bundle) RightsOf(kind model.Kind) []string { return b.byKind[kind] }
 
 // SignerOf is the owner of a key.
 func (b *Bundle) SignerOf(fingerprint string) (Signer, bool) {

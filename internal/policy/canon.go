@@ -179,11 +179,16 @@ func readable(name string, node *yaml.Node) *SyntaxError {
 			continue
 		}
 		n, err := strconv.Atoi(value.Value)
-		if err != nil || n <= FormatVersion || strconv.Itoa(n) != value.Value {
+		if err != nil || n == FormatVersion || strconv.Itoa(n) != value.Value {
 			return nil // right, or for the decoder to say what is wrong with it
 		}
-		return &SyntaxError{File: name, Line: value.Line, Col: value.Column, Path: "v",
-			Sentence: fmt.Sprintf("the file is of format %d and this ic reads format %d; a newer ic reads it", n, FormatVersion)}
+		out := &SyntaxError{File: name, Line: value.Line, Col: value.Column, Path: "v"}
+		if n < FormatVersion {
+			out.Sentence = fmt.Sprintf("there is no format %d; write v: %d", n, FormatVersion)
+		} else {
+			out.Sentence = fmt.Sprintf("the file is of format %d and this ic reads format %d; a newer ic reads it", n, FormatVersion)
+		}
+		return out
 	}
 	return nil
 }

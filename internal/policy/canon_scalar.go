@@ -18,7 +18,7 @@ const timeLayout = "2006-01-02T15:04:05Z"
 
 // Limits of values.
 const (
-	maxText  = 1000 // bytes of one text: what a person reads before signing
+	MaxText  = 1000 // bytes of one text: what a person reads before signing
 	maxFloat = 1e12 // thresholds; beyond it digits after the point would be lost
 )
 
@@ -72,8 +72,8 @@ func (d *decoder) text(n *yaml.Node, v reflect.Value, at *trail) {
 	case strings.ContainsRune(n.Value, '\n'):
 		d.fail(n, at, "a text is one line; join the lines")
 		return
-	case len(n.Value) > maxText:
-		d.fail(n, at, "the text has %d bytes, at most %d", len(n.Value), maxText)
+	case len(n.Value) > MaxText:
+		d.fail(n, at, "the text has %d bytes, at most %d", len(n.Value), MaxText)
 		return
 	case untrusted.Text(n.Value, len(n.Value)) != n.Value:
 		d.fail(n, at, "the text holds characters that do not print: %s", quoted(n))

@@ -22,3 +22,13 @@ func JudgeForTest(fsys fs.FS, opts LoadOptions) (func(Domain) (DomainState, erro
 		return state, nil
 	}, nil
 }
+
+// LintTableForTest lists the severity of every code of a rule, and whether an
+// exception may name it.
+func LintTableForTest() (severities map[string]Severity, standard map[string]bool) {
+	severities = map[string]Severity{codeSyntax: LintError, codeNotCanonical: LintError, codeRoot: LintError, codeExceptionIdle: LintWarning}
+	for _, r := range lintRules() {
+		severities[r.code] = r.severity
+	}
+	return severities, standardCodes()
+}

@@ -13,13 +13,16 @@ import (
 )
 
 // Severity of a finding. An error is something that would not work or not be
-// safe; a warning is something that a person should have decided knowingly.
+// safe, or a departure from a MUST of the standard; a warning is something that
+// a person should have decided knowingly, or a departure from a SHOULD.
 type Severity string
 
-// The two severities.
+// The severities. LintExcepted is a departure from the standard to which an
+// exception in force agrees: it is still said.
 const (
-	LintError   Severity = "error"
-	LintWarning Severity = "warning"
+	LintError    Severity = "error"
+	LintWarning  Severity = "warning"
+	LintExcepted Severity = "excepted"
 )
 
 // Finding is one thing that lint has to say. Codes are stable words.
@@ -31,7 +34,11 @@ type Finding struct {
 	Line     int      `json:"line"` // from 1; 0 when the place is not known
 	Col      int      `json:"col"`
 	Sentence string   `json:"sentence"`
+	Page     string   `json:"page"` // the page that explains the code
 }
+
+// pageOf is where the documentation of this software explains a code.
+func pageOf(code string) string { return "docs/lint/" + code + ".md" }
 
 func (f Finding) String() string {
 	where := f.File
@@ -49,7 +56,11 @@ func (f Finding) String() string {
 type Names struct {
 	Runbooks []string
 	Bundled  []string  // backends that live in ic
-	Now      time.Time // zero: reviews are not checked for age
+	Now      time.Time // zero: nothing is checked for its age
+	// Query says what is wrong with the query of a signal, "" for nothing: that
+	// it can yield more than one series, say. PromQL is not read in this room;
+	// nil: nobody knows.
+	Query func(query string) (problem string)
 }
 
 // rule is one thing that lint knows. A new rule is a new row of its table.
@@ -93,25 +104,48 @@ func Lint(docs Documents, root *Root, known Names) []Finding {
 	var out []Finding
 	for _, r := range lintRules() {
 		r.check(l, func(file, path, format string, args ...any) {
-			at := l.find(file, path)
-			out = append(out, Finding{Code: r.code, Severity: r.severity, File: file, Path: path, Line: at.Line, Col: at.Col, Sentence: fmt.Sprintf(format, args...)})
+			out = append(out, l.finding(r.code, r.severity, file, path, format, args...))
 		})
 	}
+	out = l.except(out)
 	sortFindings(out)
 	return out
 }
 
+func (l *lint) finding(code string, severity Severity, file, path, format string, args ...any) Finding {
+	at := l.find(file, path)
+	return Finding{Code: code, Severity: severity, File: file, Path: path, Line: at.Line, Col: at.Col, Sentence: fmt.Sprintf(format, args...), Page: pageOf(code)}
+}
+
+// LintFolder reads the drafts of a policy folder and applies every rule to what
+// could be read. Findings come sorted by file and line.
+func LintFolder(fsys fs.FS, known Names) ([]Finding, error) {
+	docs, root, found, err := ReadDrafts(fsys)
+	if err != nil {
+		return nil, err
+	}
+	found = append(found, Lint(docs, root, known)...)
+	sortFindings(found)
+	return found, nil
+}
+
 func lintRules() []rule {
-	return slices.Concat(headerRules(), featureRules(), ladderRules(), rightRules(), controlRules(), backendRules(), journeyRules())
+	return slices.Concat(headerRules(), rootRules(), featureRules(), dependencyRules(), standardRules(), ladderRules(), automaticRules(), exceptionRules(), rightRules(),
+		controlRules(), backendRules(), journeyRules(), rangeRules())
 }
 
 // LintCodes lists the code of every rule, sorted, for documentation.
 func LintCodes() []string {
-	codes := map[string]bool{codeSyntax: true, codeNotCanonical: true, codeRoot: true}
+	codes := map[string]bool{codeSyntax: true, codeNotCanonical: true, codeRoot: true, codeExceptionIdle: true}
 	for _, r := range lintRules() {
 		codes[r.code] = true
 	}
 	return slices.Sorted(maps.Keys(codes))
+}
+
+// NearestLintCode is the code that was probably meant by a word.
+func NearestLintCode(word string) string {
+	return slices.MinFunc(LintCodes(), func(a, b string) int { return cmp.Compare(distance(word, a), distance(word, b)) })
 }
 
 func sortFindings(findings []Finding) {
@@ -166,13 +200,14 @@ func ReadDrafts(fsys fs.FS) (Documents, *Root, []Finding, error) {
 
 func (docs *Documents) readDraftRoot(fsys fs.FS) (*Root, []Finding) {
 	last := newestRootFile(fsys)
+	docs.rootFile = last
 	root := new(Root)
 	found, whole := docs.readDraft(fsys, last, root)
 	if !whole {
 		return nil, found
 	}
 	if err := root.Validate(); err != nil {
-		found = append(found, Finding{Code: codeRoot, Severity: LintError, File: last, Line: 1, Col: 1, Sentence: err.Error()})
+		found = append(found, Finding{Code: codeRoot, Severity: LintError, File: last, Line: 1, Col: 1, Sentence: err.Error(), Page: pageOf(codeRoot)})
 	}
 	return root, found
 }
@@ -180,7 +215,7 @@ func (docs *Documents) readDraftRoot(fsys fs.FS) (*Root, []Finding) {
 func (docs *Documents) readDraft(fsys fs.FS, file string, doc any) (found []Finding, whole bool) {
 	raw, err := readFile(fsys, file, MaxDocument)
 	if err != nil {
-		return []Finding{{Code: codeSyntax, Severity: LintError, File: file, Sentence: fmt.Sprintf("it cannot be read: %v", err)}}, false
+		return []Finding{{Code: codeSyntax, Severity: LintError, File: file, Sentence: fmt.Sprintf("it cannot be read: %v", err), Page: pageOf(codeSyntax)}}, false
 	}
 	docs.where[file] = make(map[string]Pos)
 	err = parse(file, raw, doc, docs.where[file])
@@ -191,95 +226,7 @@ func (docs *Documents) readDraft(fsys fs.FS, file string, doc any) (found []Find
 	var all SyntaxErrors
 	errors.As(err, &all)
 	for _, e := range all {
-		found = append(found, Finding{Code: code, Severity: LintError, File: file, Path: e.Path, Line: e.Line, Col: e.Col, Sentence: e.Sentence})
+		found = append(found, Finding{Code: code, Severity: LintError, File: file, Path: e.Path, Line: e.Line, Col: e.Col, Sentence: e.Sentence, Page: pageOf(code)})
 	}
 	return found, code == codeNotCanonical || err == nil
-}
-
-// each calls fn for every document that is there.
-func (l *lint) each(fn func(file string, head Header)) {
-	head := func(file Domain, doc any, there bool) {
-		if there {
-			fn(fileOf(file), headerOf(doc))
-		}
-	}
-	head(Features, l.Features, l.Features != nil)
-	head(Ladder, l.Ladder, l.Ladder != nil)
-	head(Rights, l.Rights, l.Rights != nil)
-	head(Backends, l.Backends, l.Backends != nil)
-	head(Journeys, l.Journeys, l.Journeys != nil)
-	for _, domain := range sortedKeys(l.Controls) {
-		head(domain, l.Controls[domain], true)
-	}
-}
-
-// eachRight calls fn for every right of every document.
-func (l *lint) eachRight(fn func(file, path string, r *Right)) {
-	walk := func(domain Domain, rights map[string]Right) {
-		for _, name := range sortedKeys(rights) {
-			r := rights[name]
-			fn(fileOf(domain), "rights."+name, &r)
-		}
-	}
-	if l.Rights != nil {
-		walk(Rights, l.Rights.Rights)
-	}
-	for _, domain := range sortedKeys(l.Controls) {
-		walk(domain, l.Controls[domain].Rights)
-	}
-}
-
-func (l *lint) right(name string) bool {
-	found := false
-	l.eachRight(func(_, path string, _ *Right) { found = found || path == "rights."+name })
-	return found
-}
-
-// control names the document that defines a control; "" if none does.
-func (l *lint) control(name string) Domain {
-	for _, domain := range sortedKeys(l.Controls) {
-		if _, ok := l.Controls[domain].Controls[name]; ok {
-			return domain
-		}
-	}
-	return ""
-}
-
-// holders lists who may use a right, up to the tier given: people, and machines
-// marked so.
-func (l *lint) holders(r *Right, tier int) []Signer {
-	if l.root == nil || l.root.Roles[r.Who].MaxTier < tier {
-		return nil
-	}
-	var out []Signer
-	for _, name := range l.people {
-		if s := (Signer{Name: name}); l.root.HasRole(r.Who, s) {
-			out = append(out, s)
-		}
-	}
-	for _, name := range sortedKeys(l.root.Machines) {
-		if s := (Signer{Name: name, Machine: true}); l.alive[name] && l.root.HasRole(r.Who, s) {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
-// owner reports whether a name is somebody of the root: a person or a group.
-func (l *lint) owner(name string) bool {
-	if l.root == nil {
-		return true
-	}
-	_, person := l.root.People[name]
-	_, group := l.root.Groups[name]
-	return person || group
-}
-
-// service reports whether the ladder names a service, or cannot say.
-func (l *lint) service(name string) bool {
-	if l.Ladder == nil {
-		return true
-	}
-	_, ok := l.Ladder.Services[name]
-	return ok
 }

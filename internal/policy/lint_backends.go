@@ -52,6 +52,11 @@ func backendRules() []rule {
 			}
 		})},
 		{"inventory", LintError, inventory},
+		{"inventory-empty", LintWarning, func(l *lint, say say) {
+			if l.Backends != nil && len(l.Backends.Inventory.Hosts) == 0 && l.Backends.Inventory.Query == "" {
+				say(file, "inventory", "the inventory has neither hosts nor a query: everything that is decided is done by hand")
+			}
+		}},
 	}
 }
 
@@ -89,7 +94,7 @@ func inventory(l *lint, say say) {
 		return
 	}
 	file, inv := fileOf(Backends), l.Backends.Inventory
-	if (len(inv.Hosts) > 0) == (inv.Query != "") {
+	if len(inv.Hosts) > 0 && inv.Query != "" {
 		say(file, "inventory", "the inventory is either a list of hosts or a query")
 	}
 	if inv.MaxAge <= 0 {

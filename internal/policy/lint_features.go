@@ -1,22 +1,17 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
-
-// reviewAge is how long a classification of a feature holds.
-const reviewAge = 366 * 24 * time.Hour
 
 func headerRules() []rule {
 	return []rule{
 		{"header", LintError, func(l *lint, say say) {
 			l.each(func(file string, head Header) {
 				switch {
-				case head.V != 1:
-					say(file, "v", "the format is v %d, this software reads 1", head.V)
 				case fileOf(head.Domain) != file:
 					say(file, "domain", "it says domain %q, its file is %s", head.Domain, file)
 				case head.Version < 1:
@@ -36,39 +31,62 @@ func headerRules() []rule {
 				}
 			})
 		}},
+		{"expired", LintError, expired},
+		{"expires-soon", LintWarning, expiresSoon},
+		{"unexplained", LintWarning, unexplained},
+	}
+}
+
+// unexplained finds what a signer or a reader at night is not told. Which texts
+// are asked for is a matter of who reads them: the sentences of ic policy explain
+// are made of these.
+func unexplained(l *lint, say say) {
+	tell := func(file, path, text string) {
+		if strings.TrimSpace(text) == "" {
+			field := path[strings.LastIndex(path, ".")+1:]
+			say(file, path, "%s is empty; whoever signs and whoever reads at night is told nothing", field)
+		}
+	}
+	l.each(func(file string, head Header) { tell(file, "why", head.Why) })
+	l.eachFeature(func(path, _ string, f *Feature) { tell(fileOf(Features), path+".why", f.Why) })
+	l.eachCall(func(c *call) {
+		if c.Fallback != nil {
+			tell(fileOf(Features), c.path+".fallback.text", c.Fallback.Text)
+		}
+	})
+	l.eachRight(func(file, path string, r *Right) {
+		tell(file, path+".text", r.Text)
+		tell(file, path+".why", r.Why)
+	})
+	for _, domain := range sortedKeys(l.Controls) {
+		for _, name := range sortedKeys(l.Controls[domain].Controls) {
+			tell(fileOf(domain), fmt.Sprintf("controls.%s.text", name), l.Controls[domain].Controls[name].Text)
+		}
+	}
+	if l.Ladder == nil {
+		return
+	}
+	for _, name := range sortedKeys(l.Ladder.Schedule) {
+		tell(fileOf(Ladder), fmt.Sprintf("schedule.%s.why", name), l.Ladder.Schedule[name].Why)
+	}
+	for _, name := range sortedKeys(l.Ladder.Exceptions) {
+		tell(fileOf(Ladder), fmt.Sprintf("exceptions.%s.why", name), l.Ladder.Exceptions[name].Why)
 	}
 }
 
 func featureRules() []rule {
 	each := func(check func(l *lint, say say, path, name string, f *Feature)) func(*lint, say) {
 		return func(l *lint, say say) {
-			if l.Features == nil {
-				return
-			}
-			for _, name := range sortedKeys(l.Features.Features) {
-				f := l.Features.Features[name]
-				check(l, say, "features."+name, name, &f)
-			}
+			l.eachFeature(func(path, name string, f *Feature) { check(l, say, path, name, f) })
 		}
 	}
 	file := fileOf(Features)
 	return []rule{
-		{"feature-owner", LintError, each(func(l *lint, say say, path, _ string, f *Feature) {
-			if !l.owner(f.Owner) {
-				say(file, path+".owner", "owner %q is neither a person nor a group of the root", f.Owner)
-			}
-		})},
-		{"review-overdue", LintWarning, each(func(l *lint, say say, path, _ string, f *Feature) {
-			if !l.names.Now.IsZero() && l.names.Now.Sub(f.Reviewed) > reviewAge {
-				say(file, path+".reviewed", "last reviewed on %s; classes are reviewed every year", f.Reviewed.Format(time.DateOnly))
-			}
-		})},
 		{"unknown-service", LintError, each(func(l *lint, say say, path, _ string, f *Feature) {
 			if !l.service(f.Service) {
 				say(file, path+".service", "the ladder names no service %q", f.Service)
 			}
 		})},
-		{"tier-behaviour-missing", LintError, each(featureTiers)},
 		{"tier-behaviour-unknown", LintError, each(func(l *lint, say say, path, _ string, f *Feature) {
 			if l.Ladder == nil {
 				return
@@ -91,17 +109,6 @@ func featureRules() []rule {
 				}
 			}
 		})},
-	}
-}
-
-func featureTiers(l *lint, say say, path, _ string, f *Feature) {
-	if l.Ladder == nil {
-		return
-	}
-	for _, t := range l.Ladder.Tiers {
-		if strings.TrimSpace(f.Tiers[t.Tier]) == "" {
-			say(fileOf(Features), path+".tiers", "nothing is said about tier %d; write what happens there, %q if nothing does", t.Tier, NoChange)
-		}
 	}
 }
 

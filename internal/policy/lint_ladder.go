@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/degradedmode/ic/internal/model"
 )
@@ -13,6 +14,10 @@ const (
 	maxTiers   = 6
 	exitFactor = 3 // the way out is watched at least this many times longer than the way in
 )
+
+// DecideMark stands in the why of a signal that an import has drafted, before what
+// a person has to decide. As long as it is there the signal is a draft.
+const DecideMark = "DECIDE:"
 
 // eachTier and eachSignal make a rule about the ladder out of one about a part.
 func eachTier(check func(l *lint, say say, path string, t *Tier)) func(*lint, say) {
@@ -67,6 +72,7 @@ func tierRules() []rule {
 				}
 			}
 		})},
+		{"enter-needs", LintError, eachTier(enterNeeds)},
 		{"condition-too-short", LintError, eachTier(conditionTooShort)},
 		{"exit-missing", LintError, eachTier(exitMissing)},
 		{"exit-not-inside", LintError, eachTier(exitNotInside)},
@@ -81,6 +87,19 @@ func signalRules() []rule {
 		{"signal-bounds", LintError, eachSignal(func(_ *lint, say say, path string, s *Signal) {
 			if s.Query == "" || s.MaxAge <= 0 || s.Step <= 0 || s.Step > s.MaxAge {
 				say(fileOf(Ladder), path, "a signal has a query, a max_age and a step above zero, and the step is at most the max_age")
+			}
+		})},
+		{"undecided", LintError, eachSignal(func(_ *lint, say say, path string, s *Signal) {
+			if strings.Contains(s.Why, DecideMark) {
+				say(fileOf(Ladder), path+".why", "an import has left something for a person to decide; decide it, and write why the number is right")
+			}
+		})},
+		{"query-series", LintError, eachSignal(func(l *lint, say say, path string, s *Signal) {
+			if l.names.Query == nil || s.Query == "" {
+				return
+			}
+			if problem := l.names.Query(s.Query); problem != "" {
+				say(fileOf(Ladder), path+".query", "%s", problem)
 			}
 		})},
 		{"unknown-right", LintError, eachSignal(func(l *lint, say say, path string, s *Signal) {
@@ -166,6 +185,16 @@ func thresholdShapes(l *lint, say say) {
 		if a := l.Ladder.Signals[name].Abnormal; a != nil && !a.shaped() {
 			say(fileOf(Ladder), "signals."+name+".abnormal", sentence)
 		}
+	}
+}
+
+// enterNeeds wants a tier that some reason can enter.
+func enterNeeds(_ *lint, say say, path string, t *Tier) {
+	switch {
+	case len(t.Enter) == 0:
+		say(fileOf(Ladder), path+".enter", "tier %d has no reason to enter it", t.Tier)
+	case t.EnterNeeds < 1 || t.EnterNeeds > len(t.Enter):
+		say(fileOf(Ladder), path+".enter_needs", "%d of the %d reasons have to hold; it is 1 for any, up to all", t.EnterNeeds, len(t.Enter))
 	}
 }
 

@@ -13,7 +13,9 @@ func everyRight(check func(l *lint, say say, file, path string, r *Right)) func(
 	}
 }
 
-func rightRules() []rule { return slices.Concat(holderRules(), boundRules()) }
+func rightRules() []rule {
+	return slices.Concat(holderRules(), boundRules(), bypassRules(), endRules())
+}
 
 // holderRules are about who may use a right, and where.
 func holderRules() []rule {
@@ -33,14 +35,7 @@ func holderRules() []rule {
 		})},
 		{"cosign", LintError, everyRight(cosign)},
 		{"scope", LintError, everyRight(func(l *lint, say say, file, path string, r *Right) {
-			if len(r.Scope) == 0 {
-				say(file, path+".scope", "the scope is empty; name services, or \"*\" for any")
-			}
-			for _, name := range r.Scope {
-				if name != model.AnyScope && !l.service(name) {
-					say(file, path+".scope", "the ladder names no service %q", name)
-				}
-			}
+			l.scope(say, file, path+".scope", r.Scope)
 		})},
 	}
 }
@@ -137,17 +132,20 @@ func bypassWithoutCap(_ *lint, say say, file, path string, r *Right) {
 		say(file, path, "a bypass has no bounds at all; write bypass: with every cap")
 		return
 	}
-	for _, cap := range []struct {
-		field string
-		set   bool
-	}{
-		{"under", b.Under.Minor > 0}, {"host_count", b.HostCount > 0}, {"host_total", b.HostTotal.Minor > 0}, {"total", b.Total.Minor > 0},
-		{"lasts", b.Lasts > 0}, {"per_day", b.PerDay > 0}, {"live", b.Live > 0}, {"max_replacements", b.MaxReplacements >= 0},
-	} {
-		if !cap.set {
-			say(file, path+".bypass."+cap.field, "%s is not above zero; a bypass has every cap", cap.field)
+	for _, field := range b.missing() {
+		say(file, path+".bypass."+field, "%s is not above zero; a bypass has every cap", field)
+	}
+}
+
+// missing lists the caps that bound nothing.
+func (b *Bypass) missing() []string {
+	var out []string
+	for _, bound := range b.bounds() {
+		if bound.value < bound.least {
+			out = append(out, bound.field)
 		}
 	}
+	return out
 }
 
 // foreignBound finds a bound that the kind does not read: its author believes in
@@ -196,94 +194,4 @@ func (l *lint) overGrant(say say) {
 	for _, domain := range sortedKeys(l.Controls) {
 		check(domain, l.Controls[domain].Rights, l.Controls[domain].Controls)
 	}
-}
-
-func everyControl(check func(l *lint, say say, file, path string, c *Control)) func(*lint, say) {
-	return func(l *lint, say say) {
-		for _, domain := range sortedKeys(l.Controls) {
-			for _, name := range sortedKeys(l.Controls[domain].Controls) {
-				c := l.Controls[domain].Controls[name]
-				check(l, say, fileOf(domain), "controls."+name, &c)
-			}
-		}
-	}
-}
-
-func everyBypass(check func(l *lint, say say, file, path string, r *Right)) func(*lint, say) {
-	return everyRight(func(l *lint, say say, file, path string, r *Right) {
-		if r.Bypass != nil {
-			check(l, say, file, path+".bypass", r)
-		}
-	})
-}
-
-func controlRules() []rule {
-	return []rule{
-		{"authorization-opens", LintError, everyControl(func(_ *lint, say say, file, path string, c *Control) {
-			if c.Protects == ProtectsAuthorization && c.Fails != FailsClosed {
-				say(file, path+".fails", "authorization never opens; it fails closed")
-			}
-		})},
-		{"control-owner", LintError, everyControl(func(l *lint, say say, file, path string, c *Control) {
-			if !l.owner(c.Owner) {
-				say(file, path+".owner", "owner %q is neither a person nor a group of the root", c.Owner)
-			}
-		})},
-		{"control-services", LintError, everyControl(func(l *lint, say say, file, path string, c *Control) {
-			if len(c.Services) == 0 {
-				say(file, path+".services", "a control names the services that hold it")
-			}
-			for _, name := range c.Services {
-				if !l.service(name) {
-					say(file, path+".services", "the ladder names no service %q", name)
-				}
-			}
-		})},
-		{"control-defined-twice", LintError, func(l *lint, say say) {
-			for _, domain := range sortedKeys(l.Controls) {
-				for _, name := range sortedKeys(l.Controls[domain].Controls) {
-					if first := l.control(name); first != domain {
-						say(fileOf(domain), "controls."+name, "%s defines a control of this name already", fileOf(first))
-					}
-				}
-			}
-		}},
-		{"item-over-host", LintError, everyBypass(func(_ *lint, say say, file, path string, r *Right) {
-			if over(r.Bypass.Under, r.Bypass.HostTotal) {
-				say(file, path+".under", "one item may be worth more than a host may let through in a day (%s over %s)", r.Bypass.Under, r.Bypass.HostTotal)
-			}
-		})},
-		{"total-out-of-reach", LintWarning, everyBypass(func(l *lint, say say, file, path string, r *Right) {
-			if worst, ok := l.worstCase(r); ok && over(r.Bypass.Total, worst) {
-				say(file, path+".total", "the total of %s can never be reached: all hosts together let through %s", r.Bypass.Total, worst)
-			}
-		})},
-		{"worst-case-over-total", LintWarning, everyBypass(func(l *lint, say say, file, path string, r *Right) {
-			if worst, ok := l.worstCase(r); ok && over(worst, r.Bypass.Total) {
-				say(file, path+".host_total", "hosts enforce their own budgets only: together they let through %s, the total says %s", worst, r.Bypass.Total)
-			}
-		})},
-	}
-}
-
-// worstCase is (hosts + replacements) x budget of one host, over the hosts of the
-// right's scope that hold the control.
-func (l *lint) worstCase(r *Right) (model.Money, bool) {
-	if l.Backends == nil || len(l.Backends.Inventory.Hosts) == 0 {
-		return model.Money{}, false
-	}
-	domain := l.control(r.Bypass.Control)
-	if domain == "" {
-		return model.Money{}, false
-	}
-	services := l.Controls[domain].Controls[r.Bypass.Control].Services
-	hosts := int64(0)
-	for _, h := range l.Backends.Inventory.Hosts {
-		if slices.ContainsFunc(h.Services, func(s string) bool {
-			return slices.Contains(services, s) && (slices.Contains(r.Scope, s) || slices.Contains(r.Scope, model.AnyScope))
-		}) {
-			hosts++
-		}
-	}
-	return r.Bypass.HostTotal.Times(hosts + r.Bypass.MaxReplacements), true
 }

@@ -126,9 +126,9 @@ func (l *loader) loadManifest() error {
 		return fmt.Errorf("%w: %w", ErrManifest, err)
 	}
 	m := &l.manifest
-	if m.V != 1 || m.Version < 1 || m.Fleet != l.opts.Fleet {
-		return fmt.Errorf("%w: %s: v is 1, version at least 1, fleet %q; it says v %d, version %d, fleet %q",
-			ErrManifest, ManifestFileName, l.opts.Fleet, m.V, m.Version, m.Fleet)
+	if m.Version < 1 || m.Fleet != l.opts.Fleet {
+		return fmt.Errorf("%w: %s: version is at least 1, fleet %q; it says version %d, fleet %q",
+			ErrManifest, ManifestFileName, l.opts.Fleet, m.Version, m.Fleet)
 	}
 	l.manifestMark = Mark{Version: m.Version, SHA256: digest(raw)}
 	return l.manifestNamesRoot()

@@ -95,8 +95,6 @@ func firstOf(err error) error {
 
 func (l *loader) headerFits(domain Domain, head Header, entry ManifestFile) string {
 	switch {
-	case head.V != 1:
-		return fmt.Sprintf("it is of format v %d, this software reads 1", head.V)
 	case head.Fleet != l.opts.Fleet:
 		return fmt.Sprintf("it is for fleet %q, this is %q", head.Fleet, l.opts.Fleet)
 	case head.Domain != domain:

@@ -1,9 +1,12 @@
 package policy
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/degradedmode/ic/internal/directive"
@@ -148,7 +151,19 @@ func (r *Root) Validate() error {
 			return err
 		}
 	}
+	for _, entry := range r.Revoked {
+		if !isFingerprint(entry) {
+			return fmt.Errorf("%w: revoked lists %q, which is no fingerprint and would revoke nothing; write what ssh-keygen -lf prints, SHA256:…", ErrRoot, entry)
+		}
+	}
 	return nil
+}
+
+// isFingerprint reports whether s is a fingerprint in its one spelling.
+func isFingerprint(s string) bool {
+	digits, ok := strings.CutPrefix(s, "SHA256:")
+	raw, err := base64.RawStdEncoding.Strict().DecodeString(digits)
+	return ok && err == nil && len(raw) == sha256.Size && base64.RawStdEncoding.EncodeToString(raw) == digits
 }
 
 func (r *Root) domainGroups() []string {

@@ -47,6 +47,25 @@ func AddDetached(dir, file, person string, armored []byte, realm directive.Realm
 	return writeSignature(dir, file, person, armored)
 }
 
+// SigningKeys lists the fingerprints with which person may sign a file of the
+// policy folder dir, so that a caller with several keys at hand offers the right
+// one. It judges no signature.
+func SigningKeys(dir, file, person, fleet string) ([]string, error) {
+	_, roots, err := readForSigning(dir, file, fleet)
+	if err != nil {
+		return nil, fmt.Errorf("look for the keys of %s: %w", person, err)
+	}
+	out := make(map[string]bool)
+	for _, keys := range roots {
+		for fingerprint := range keys {
+			if ownedBy(roots, fingerprint, person) {
+				out[fingerprint] = true
+			}
+		}
+	}
+	return sortedKeys(out), nil
+}
+
 func ownedBy(roots []map[string]Signer, fingerprint, person string) bool {
 	for _, keys := range roots {
 		if owner, ok := keys[fingerprint]; ok && owner.Name == person && !owner.Machine && !owner.Revoked {

@@ -77,7 +77,7 @@ func signatures(fsys fs.FS, file string, content []byte, realm directive.Realm, 
 		name := file + sigSuffix + "/" + entry.Name()
 		person, ok := strings.CutSuffix(entry.Name(), sigSuffix)
 		if !ok || !directive.Name(person) {
-			notes = append(notes, untrusted.Text(name, maxText)+" is ignored: signature files are named <person>.sig")
+			notes = append(notes, untrusted.Text(name, MaxText)+" is ignored: signature files are named <person>.sig")
 			continue
 		}
 		armored, err := readFile(fsys, name, sshsig.MaxArmor)

@@ -136,6 +136,10 @@ func TestALaterFormatIsNamed(t *testing.T) {
 	if err == nil || err.Error() != "journeys.yaml:1:4: v: the file is of format 2 and this ic reads format 1; a newer ic reads it" {
 		t.Error(err)
 	}
+	_, err = policy.Fmt("journeys.yaml", []byte("v: 0\nfleet: shop-demo\n"))
+	if err == nil || err.Error() != "journeys.yaml:1:4: v: there is no format 0; write v: 1" {
+		t.Error(err)
+	}
 }
 
 func readVector(t *testing.T, name string) []byte {
@@ -323,16 +327,6 @@ func (f *folder) completeRights() {
 		rule.Grants = append(rule.Grants, model.Dimmer)
 		root.Domains[policy.Rights] = rule
 		root.Revoked = []string{"SHA256:" + strings.Repeat("A", 43)}
-	})
-	var payments policy.ControlsDoc
-	f.edit("payments.yaml", &payments, func() {
-		alone := payments.Rights["risk-bypass-small-orders"]
-		bounds := *alone.Bypass
-		bounds.Under.Minor, bounds.HostTotal.Minor, bounds.Total.Minor = bounds.Under.Minor/2, bounds.HostTotal.Minor/2, bounds.Total.Minor/2
-		alone.Bypass = &bounds
-		alone.NoSecond = &policy.NoSecond{Of: "risk-bypass-medium-orders", After: model.Duration(10 * time.Minute)}
-		alone.Review, alone.Expires = "finance", policytest.Expires().AddDate(0, 6, 0)
-		payments.Rights["risk-bypass-alone"] = alone
 	})
 }
 

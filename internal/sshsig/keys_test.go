@@ -20,6 +20,8 @@ var content = []byte(`{"v":1,"kind":"shed"}`)
 var rsaKeys = map[int]func() (*rsa.PrivateKey, error){
 	2048: sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) }),
 	3072: sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 3072) }),
+	1024: sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 1024) }),
+	4096: sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 4096) }),
 }
 
 func rsaSigner(t testing.TB, bits int) ssh.Signer {

@@ -125,6 +125,9 @@ func forge(t testing.TB, signer ssh.Signer, head outer, digest []byte) []byte {
 	head.Key = string(signer.PublicKey().Marshal())
 	data := append([]byte("SSHSIG"), ssh.Marshal(signedData{head.Namespace, head.Reserved, head.Hash, digest})...)
 	sig, err := signer.Sign(rand.Reader, data)
+	if algorithms, ok := signer.(ssh.AlgorithmSigner); ok && signer.PublicKey().Type() == ssh.KeyAlgoRSA {
+		sig, err = algorithms.SignWithAlgorithm(rand.Reader, data, ssh.KeyAlgoRSASHA512) // not over SHA-1
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,6 +186,23 @@ func (l liar) Sign(rand io.Reader, data []byte) (*ssh.Signature, error) {
 func TestWhatASignerReturnsIsVerifiedBeforeItLeaves(t *testing.T) {
 	if _, err := sshsig.Sign(liar{sshsigtest.Ed25519(t, 1)}, rand.Reader, content, namespace); !errors.Is(err, sshsig.ErrSignature) {
 		t.Errorf("a signer that signs something else: %v", err)
+	}
+}
+
+// padder answers with a good signature and bytes behind it.
+type padder struct{ ssh.Signer }
+
+func (p padder) Sign(rand io.Reader, data []byte) (*ssh.Signature, error) {
+	sig, err := p.Signer.Sign(rand, data)
+	if err == nil {
+		sig.Rest = []byte("padding")
+	}
+	return sig, err
+}
+
+func TestASignatureInAnotherSpellingDoesNotLeave(t *testing.T) {
+	if _, err := sshsig.Sign(padder{sshsigtest.Ed25519(t, 1)}, rand.Reader, content, namespace); !errors.Is(err, sshsig.ErrBlob) {
+		t.Errorf("a signer that pads: %v", err)
 	}
 }
 

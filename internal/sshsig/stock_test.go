@@ -39,7 +39,7 @@ func stock(t *testing.T, program string) string {
 	return ""
 }
 
-func run(t *testing.T, stdin []byte, program string, args ...string) ([]byte, error) {
+func run(t testing.TB, stdin []byte, program string, args ...string) ([]byte, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Stdin = bytes.NewReader(stdin)

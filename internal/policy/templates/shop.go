@@ -2,9 +2,7 @@ package templates
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/degradedmode/ic/internal/model"
@@ -94,6 +92,8 @@ type ShopParams struct {
 	Git      map[string]string // repo, branch, path of the git backend
 	HostFile map[string]string // path of the hostfile backend
 	Queries  map[string]string // PromQL by signal, in place of the defaults
+
+	gameDay time.Time // of every service
 }
 
 // ShopHosts names the 60 hosts of the shop; reportURL may be nil.
@@ -120,22 +120,25 @@ func Shop(p ShopParams) (map[string][]byte, error) {
 	if err := p.complete(); err != nil {
 		return nil, err
 	}
-	root := p.root()
-	if err := root.Validate(); err != nil {
+	d := p.documents()
+	if err := d.root.Validate(); err != nil {
 		return nil, err
 	}
-	return map[string][]byte{
-		"roots/1.yaml":  policy.Canonical(root),
-		"features.yaml": policy.Canonical(p.features()),
-		"ladder.yaml":   policy.Canonical(p.ladder()),
-		"rights.yaml":   policy.Canonical(p.rights()),
-		"payments.yaml": policy.Canonical(p.payments()),
-		"backends.yaml": policy.Canonical(p.backends()),
-		"journeys.yaml": policy.Canonical(p.journeys()),
-	}, nil
+	return d.render(), nil
 }
 
-// complete fills the defaults and refuses what has none.
+func (p *ShopParams) documents() *documents {
+	return &documents{
+		root: p.root(), features: p.features(), ladder: p.ladder(), rights: p.rights(), backends: p.backends(), journeys: p.journeys(),
+		controls: map[policy.Domain]*policy.ControlsDoc{PaymentsDomain: p.payments()},
+	}
+}
+
+func (p *ShopParams) frame() *frame {
+	return &frame{fleet: p.Fleet, version: p.Version, expires: p.Expires, reviewed: p.Reviewed, gameDay: p.gameDay, pace: p.Pace}
+}
+
+// complete refuses what is missing and has no default, and fills the rest.
 func (p *ShopParams) complete() error {
 	for _, name := range ShopPeople() {
 		if p.People[name] == nil {
@@ -148,6 +151,12 @@ func (p *ShopParams) complete() error {
 	if p.Expires.IsZero() {
 		return fmt.Errorf("the shop's policy needs an expiry")
 	}
+	p.fill()
+	return nil
+}
+
+// fill puts a default wherever a world says nothing.
+func (p *ShopParams) fill() {
 	p.Expires = p.Expires.UTC().Truncate(time.Second)
 	if p.Version == 0 {
 		p.Version = 1
@@ -158,6 +167,7 @@ func (p *ShopParams) complete() error {
 	if p.Reviewed.IsZero() {
 		p.Reviewed = p.Expires.AddDate(-1, 0, 0)
 	}
+	p.gameDay = p.Reviewed
 	if p.Pace == (Pace{}) {
 		p.Pace = RealPace()
 	}
@@ -169,30 +179,14 @@ func (p *ShopParams) complete() error {
 		CPU:            `100 * avg(host_cpu_utilisation{service="checkout"})`,
 		PaymentRiskUp:  `avg(up{job="payment-risk"})`,
 	})
-	return nil
-}
-
-func withDefaults(given, defaults map[string]string) map[string]string {
-	out := maps.Clone(defaults)
-	maps.Copy(out, given)
-	return out
-}
-
-func (p *ShopParams) header(domain policy.Domain, why string) policy.Header {
-	return policy.Header{V: 1, Fleet: p.Fleet, Domain: domain, Version: p.Version, Expires: p.Expires, Why: why}
-}
-
-func authorized(key ssh.PublicKey) string {
-	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
 func (p *ShopParams) root() *policy.Root {
 	person := func(name, fullName, reach string) policy.Person {
 		return policy.Person{Name: fullName, Reach: reach, Keys: []string{authorized(p.People[name])}}
 	}
-	usd := func(minor int64) *model.Money { return &model.Money{Minor: minor, Currency: "USD"} }
 	return &policy.Root{
-		V: 1, Fleet: p.Fleet, Version: 1, Expires: p.Expires,
+		V: 1, Fleet: p.Fleet, Version: 1, Expires: p.outlives(),
 		People: map[string]policy.Person{
 			Ines:  person(Ines, "Ines Duarte, head of reliability", "pager reliability"),
 			Dev:   person(Dev, "Dev Anand, platform lead", "pager platform"),
@@ -218,33 +212,27 @@ func (p *ShopParams) root() *policy.Root {
 			policy.Backends: {Group: "platform", Grants: []model.Kind{}},
 			policy.Rights: {Group: "rights-owners", Lasts: seconds(4 * 3600),
 				Grants: []model.Kind{model.Shed, model.Off, model.Freeze, model.Ping, model.End}},
-			PaymentsDomain: {Group: "finance", Grants: []model.Kind{model.Bypass}, Under: usd(250_00), Total: usd(50_000_00), Lasts: seconds(1800)},
+			PaymentsDomain: {Group: "finance", Grants: []model.Kind{model.Bypass}, Under: amount(250_00), Total: amount(50_000_00), Lasts: seconds(1800)},
 		},
 		Roles: map[string]policy.Role{
-			"incident-commander": {Members: []string{Ines, Dev}, Machines: []string{}, Tightens: true, MaxTier: 4},
-			LadderController:     {Members: []string{}, Machines: []string{LadderController}, Tightens: true, MaxTier: 2},
+			Commander:        {Members: []string{Ines, Dev}, Machines: []string{}, Tightens: true, MaxTier: 4},
+			LadderController: {Members: []string{}, Machines: []string{LadderController}, Tightens: true, MaxTier: 2},
 		},
 		Revoked: []string{},
 	}
 }
 
+// outlives is how long the root and the one long-dated right go on after the
+// documents: two quarters, in which somebody notices.
+func (p *ShopParams) outlives() time.Time { return p.Expires.Add(184 * 24 * time.Hour) }
+
 func (p *ShopParams) backends() *policy.BackendsDoc {
-	return &policy.BackendsDoc{
-		Header: p.header(policy.Backends, "How an order reaches the fleet when the flag service does not, and which hosts there are."),
-		Backends: map[string]policy.Backend{
-			"git": {Bundled: "git", Config: p.Git, Targets: []string{model.AnyScope}, Dependencies: []string{"git-host", "deploy-pipeline"},
-				Secrets: []string{}, Why: "The deploy pipeline writes the env file and restarts hosts in batches; it does not need the flag service."},
-			"hostfile": {Bundled: "hostfile", Config: p.HostFile, Targets: []string{model.AnyScope}, Dependencies: []string{"ssh-access"},
-				Secrets: []string{}, Why: "A watched file on each host: no restart, for when the pipeline is down too."},
-		},
-		FlagService: policy.FlagService{Dependencies: []string{"etcd", "service-network"}, Why: "The everyday carrier."},
-		Inventory:   policy.Inventory{MaxAge: seconds(24 * 3600), Hosts: p.Hosts},
-	}
+	return p.frame().pipelines(p.Git, p.HostFile, policy.Inventory{MaxAge: seconds(24 * 3600), Hosts: p.Hosts})
 }
 
 func (p *ShopParams) journeys() *policy.JourneysDoc {
 	return &policy.JourneysDoc{
-		Header: p.header(policy.Journeys, "What a customer comes to do."),
+		Header: p.frame().header(policy.Journeys, "What a customer comes to do."),
 		Journeys: map[string]policy.Journey{
 			"browse": {Text: "find a product and look at it", BrokenBy: [][]string{{"browse-catalog"}, {"search-suggest", "recommendations", "reviews", "product-images"}}},
 			"buy":    {Text: "pay for what is in the basket", BrokenBy: [][]string{{"place-order"}, {"sign-in"}}},

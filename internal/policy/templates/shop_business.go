@@ -5,19 +5,10 @@ import (
 	"github.com/degradedmode/ic/internal/policy"
 )
 
-// off and same are the two behaviours with a fixed word.
-const (
-	off  = policy.OffBehaviour
-	same = policy.NoChange
-)
-
 func (p *ShopParams) features() *policy.FeaturesDoc {
+	f := p.frame()
 	feature := func(class policy.Class, service string, calls int, why string, tiers ...string) policy.Feature {
-		f := policy.Feature{Class: class, Owner: Priya, Service: service, Reviewed: p.Reviewed, Calls: calls, Endpoints: map[string]policy.Endpoint{}, Tiers: map[int]string{}, Why: why}
-		for i, behaviour := range tiers {
-			f.Tiers[i+1] = behaviour
-		}
-		return f
+		return f.feature(class, Priya, service, calls, why, tiers...)
 	}
 	const critical, degradable, sheddable = policy.Critical, policy.Degradable, policy.Sheddable
 	features := map[string]policy.Feature{
@@ -44,56 +35,38 @@ func (p *ShopParams) features() *policy.FeaturesDoc {
 		"recently-viewed": feature(sheddable, Edge, 2, "Nice to have.",
 			off, off, off, off),
 	}
-	for name, endpoints := range p.endpoints() {
-		f := features[name]
-		f.Endpoints = endpoints
-		features[name] = f
-	}
 	return &policy.FeaturesDoc{
-		Header:    p.header(policy.Features, "What the shop shows, what may get simpler and what goes first."),
-		Features:  features,
+		Header:    f.header(policy.Features, "What the shop shows, what may get simpler and what goes first."),
+		Features:  withEndpoints(features, p.endpoints()),
 		Programme: programme(),
 	}
-}
-
-func above(signal string, limit float64, held model.Duration) policy.Condition {
-	return policy.Condition{Signal: signal, Threshold: policy.Threshold{Above: &limit}, For: held}
-}
-
-func below(signal string, limit float64, held model.Duration) policy.Condition {
-	return policy.Condition{Signal: signal, Threshold: policy.Threshold{Below: &limit}, For: held}
 }
 
 // The service level of checkout: p99 within 400 ms. The ladder enters at twice
 // that and leaves well below it.
 func (p *ShopParams) ladder() *policy.LadderDoc {
-	pace := &p.Pace
-	signal := func(name, unit string, abnormal policy.Threshold, right, why string) policy.Signal {
-		return policy.Signal{Query: p.Queries[name], Unit: unit, MaxAge: pace.MaxAge, Step: pace.Step, Abnormal: &abnormal, Right: right, Why: why}
-	}
-	limit := func(f float64) *float64 { return &f }
+	f, pace := p.frame(), &p.Pace
 	tier := func(n int, name, text string, auto bool, enter, leave []policy.Condition) policy.Tier {
-		return policy.Tier{Tier: n, Name: name, Text: text, Owner: Ines, Auto: auto, Enter: enter, EnterNeeds: 1, Leave: leave,
-			Dwell: pace.Dwell, Ramp: []int{10, 50, 100}, RampStep: pace.RampStep}
+		return f.tier(n, name, text, Ines, auto, enter, leave)
 	}
 	calm := func(p99 float64) []policy.Condition {
 		return []policy.Condition{below(CheckoutP99, p99, pace.Leave), below(CPU, 60, pace.Leave), below(CheckoutErrors, 0.5, pace.Leave)}
 	}
 	return &policy.LadderDoc{
-		Header: p.header(policy.Ladder, "When the shop gets simpler, by numbers that reliability chose in daylight."),
+		Header: f.header(policy.Ladder, "When the shop gets simpler, by numbers that reliability chose in daylight."),
 		Signals: map[string]policy.Signal{
-			CheckoutP99:    signal(CheckoutP99, "seconds", policy.Threshold{Above: limit(0.8)}, "shed", "Twice the service level of 400 ms."),
-			CheckoutErrors: signal(CheckoutErrors, "percent", policy.Threshold{Above: limit(1)}, "shed", "One order in a hundred fails."),
-			CPU:            signal(CPU, "percent", policy.Threshold{Above: limit(80)}, "shed", "No room for a failed zone."),
-			PaymentRiskUp:  signal(PaymentRiskUp, "ratio", policy.Threshold{Below: limit(0.5)}, "risk-bypass-small-orders", "Orders fail closed while nothing scores them."),
+			CheckoutP99:    f.signal(p.Queries[CheckoutP99], "seconds", over(0.8), "shed", "Twice the service level of 400 ms."),
+			CheckoutErrors: f.signal(p.Queries[CheckoutErrors], "percent", over(1), "shed", "One order in a hundred fails."),
+			CPU:            f.signal(p.Queries[CPU], "percent", over(80), "shed", "No room for a failed zone."),
+			PaymentRiskUp:  f.signal(p.Queries[PaymentRiskUp], "ratio", under(0.5), "risk-bypass-small-orders", "Orders fail closed while nothing scores them."),
 		},
 		Services: map[string]policy.Service{
-			Edge:        {Tiers: 4, Dependencies: []string{Catalog, Checkout}, LocalState: true, Criticality: policy.Assigns, Capacity: 1200, Peak: 900, GameDay: p.Reviewed},
-			Catalog:     {Tiers: 4, Dependencies: []string{}, LocalState: true, Criticality: policy.Passes, Capacity: 6000, Peak: 4200, GameDay: p.Reviewed},
-			Checkout:    {Tiers: 4, Dependencies: []string{Catalog, PaymentRisk}, LocalState: true, Criticality: policy.Passes, Capacity: 160, Peak: 110, GameDay: p.Reviewed},
-			PaymentRisk: {Tiers: 1, Dependencies: []string{}, LocalState: true, Criticality: policy.Passes, Capacity: 160, Peak: 110, GameDay: p.Reviewed},
+			Edge:        f.service(4, policy.Assigns, 1200, 900, Catalog, Checkout),
+			Catalog:     f.service(4, policy.Passes, 6000, 4200),
+			Checkout:    f.service(4, policy.Passes, 160, 110, Catalog, PaymentRisk),
+			PaymentRisk: f.service(1, policy.Passes, 160, 110),
 		},
-		Automatic:  p.automatic(),
+		Automatic:  f.automatic(),
 		Schedule:   map[string]policy.Event{},
 		Exceptions: map[string]policy.Exception{},
 		Tiers: []policy.Tier{
@@ -110,68 +83,41 @@ func (p *ShopParams) ladder() *policy.LadderDoc {
 }
 
 func (p *ShopParams) rights() *policy.RightsDoc {
-	const commander = "incident-commander"
-	alone := policy.Cosign{Count: 0, Of: "business"}
-	anywhere := []string{model.AnyScope}
-	tiers := func(from, to int) *policy.Range { return &policy.Range{From: from, To: to} }
+	f := p.frame()
 	return &policy.RightsDoc{
-		Header: p.header(policy.Rights, "Who may do what at night without asking."),
-		Rights: map[string]policy.Right{
-			"shed": {Text: "simplify the shop to tier 1, 2 or 3", Kind: model.Shed, Who: commander, Cosign: alone, Scope: anywhere, Tiers: tiers(1, 3),
-				Why: "Nobody waits for a signature to shed."},
-			"shed-4": {Text: "turn the shop into static pages", Kind: model.Shed, Who: commander, Cosign: policy.Cosign{Count: 1, Of: "business"}, Scope: anywhere, Tiers: tiers(4, 4), Lead: p.Pace.Lead,
-				Why: "It stops all orders: one person of the business signs too."},
-			"auto-shed": {Text: "simplify the shop to tier 1 or 2 by the ladder", Kind: model.Shed, Who: LadderController, Cosign: alone, Scope: anywhere, Tiers: tiers(1, 2),
-				Why: "Tiers that hide only what product called sheddable or degradable."},
-			"recover": {Text: "leave a tier, one step at a time", Kind: model.End, Ends: model.Shed, Who: commander, Cosign: alone, Scope: anywhere, Tiers: tiers(1, 4),
-				Why: "With signals known to be good and after the dwell."},
-			"auto-recover": {Text: "leave tier 1 or 2 by the ladder", Kind: model.End, Ends: model.Shed, Who: LadderController, Cosign: alone, Scope: anywhere, Tiers: tiers(1, 2),
-				Why: "What the ladder entered it may leave."},
-			"recover-blind": {Text: "leave a tier without good signals, with typed evidence", Kind: model.End, Ends: model.Shed, Who: commander,
-				Cosign: policy.Cosign{Count: 1, Of: "reliability"}, Scope: anywhere, Tiers: tiers(1, 4), Blind: true, Lead: p.Pace.Lead,
-				Why: "Two people look when the dashboards cannot."},
-			"feature-off": {Text: "switch one feature off", Kind: model.Off, Who: commander, Cosign: alone, Scope: anywhere, Feature: "*",
-				Why: "The smallest way to shed."},
-			"feature-on": {Text: "switch a feature on again", Kind: model.End, Ends: model.Off, Who: commander, Cosign: alone, Scope: anywhere,
-				Why: "Ends what feature-off began."},
-			"end-bypass": {Text: "end a bypass before its time", Kind: model.End, Ends: model.Bypass, Who: commander, Cosign: alone, Scope: anywhere,
-				Why: "Closing is always allowed."},
-			"freeze": {Text: "hold everything where it is", Kind: model.Freeze, Who: commander, Cosign: alone, Scope: anywhere, Lasts: p.Pace.Freeze,
-				Why: "Stops automatic moves, recoveries and bypasses; people may still shed."},
-			"unfreeze": {Text: "end a freeze", Kind: model.End, Ends: model.Freeze, Who: commander, Cosign: alone, Scope: anywhere,
-				Why: "Ends what freeze began."},
-			"ping": {Text: "rehearse: reach every host and change nothing", Kind: model.Ping, Who: commander, Cosign: alone, Scope: anywhere, Lasts: p.Pace.Ping,
-				Why: "A carrier that is never used is not there at night."},
-		},
+		Header: f.header(policy.Rights, "Who may do what at night without asking."),
+		Rights: f.matrix("the shop", "turn the shop into static pages", "It stops all orders: one person of the business signs too.", 2, 4),
 	}
 }
 
-// The two bypasses of the risk check. maxReplacements hosts may join in a day;
-// the budget of a host is the total shared among all that can ever spend it, so
-// that the worst case is the total.
+// The bypasses of the risk check: two for a usual night, one for a night on which
+// nobody of finance came, and one that is left when all of this has run out.
 func (p *ShopParams) payments() *policy.ControlsDoc {
-	const maxReplacements = 4
-	usd := func(minor int64) model.Money { return model.Money{Minor: minor, Currency: "USD"} }
-	bypass := func(under, total, count int64, lasts model.Duration, perDay int) *policy.Bypass {
-		share := total / (p.hostsOf(Checkout) + maxReplacements)
-		return &policy.Bypass{
-			Control: PaymentRisk, Under: usd(under), HostCount: count, HostTotal: usd(share - share%100), Total: usd(total),
-			Lasts: lasts, PerDay: perDay, Live: 1, MaxReplacements: maxReplacements, VolatileHosts: false,
-		}
+	hosts, nobody := p.hostsOf(Checkout), policy.Cosign{Count: 0, Of: "finance"}
+	onOrders := func(under, total, count int64, lasts model.Duration, perDay int) *policy.Bypass {
+		return bypass(PaymentRisk, hosts, under, total, count, lasts, perDay)
 	}
+	const byHand = "Set the check to let orders under the amount through on every host of checkout, note the time, and set it back at the end of the window."
 	return &policy.ControlsDoc{
-		Header: p.header(PaymentsDomain, "What finance accepts to lose while risk scoring is down, so that small orders go through."),
+		Header: p.frame().header(PaymentsDomain, "What finance accepts to lose while risk scoring is down, so that small orders go through."),
 		Controls: map[string]policy.Control{
 			PaymentRisk: {Protects: policy.ProtectsMoney, Fails: policy.FailsClosed, Services: []string{Checkout}, Owner: Fiona,
 				Text: "every order is scored for fraud before it is paid"},
 		},
 		Rights: map[string]policy.Right{
-			"risk-bypass-small-orders": {Text: "let small orders through without a risk score", Kind: model.Bypass, Who: "incident-commander",
-				Cosign: policy.Cosign{Count: 0, Of: "finance"}, Scope: []string{Checkout}, Bypass: bypass(50_00, 30_000_00, 100, p.Pace.SmallOrders, 4),
+			"risk-bypass-small-orders": {Text: "let small orders through without a risk score", Kind: model.Bypass, Who: Commander,
+				Cosign: nobody, Scope: []string{Checkout}, Bypass: onOrders(50_00, 30_000_00, 100, p.Pace.SmallOrders, 4), Advice: byHand,
 				Why: "Orders under 50 dollars are nine in ten and lose little."},
-			"risk-bypass-medium-orders": {Text: "let medium orders through without a risk score", Kind: model.Bypass, Who: "incident-commander",
-				Cosign: policy.Cosign{Count: 1, Of: "finance"}, Scope: []string{Checkout}, Bypass: bypass(200_00, 20_000_00, 20, p.Pace.MedOrders, 2), Lead: p.Pace.Lead,
+			"risk-bypass-medium-orders": {Text: "let medium orders through without a risk score", Kind: model.Bypass, Who: Commander,
+				Cosign: policy.Cosign{Count: 1, Of: "finance"}, Scope: []string{Checkout}, Bypass: onOrders(200_00, 20_000_00, 20, p.Pace.MedOrders, 2), Lead: p.Pace.Lead, Advice: byHand,
 				Why: "More money at stake: one person of finance signs the very order."},
+			"risk-bypass-medium-alone": {Text: "let medium orders through without a risk score when nobody of finance came", Kind: model.Bypass, Who: Commander,
+				Cosign: nobody, Scope: []string{Checkout}, Bypass: onOrders(100_00, 5_000_00, 10, p.Pace.MedOrders, 1), Advice: byHand, Review: "finance",
+				NoSecond: &policy.NoSecond{Of: "risk-bypass-medium-orders", After: 4 * p.Pace.Lead},
+				Why:      "A quarter of the money, once a day, and finance looks at every order afterwards."},
+			"risk-bypass-expired-policy": {Text: "let the smallest orders through without a risk score, also when the rest of the policy has expired", Kind: model.Bypass, Who: Commander,
+				Cosign: nobody, Scope: []string{Checkout}, Bypass: onOrders(20_00, 2_000_00, 10, p.Pace.MedOrders, 1), Advice: byHand, Review: "finance", Expires: p.outlives(),
+				Why: "A policy that nobody has renewed must not turn a failing scorer into a closed shop."},
 		},
 	}
 }
