@@ -1,20 +1,17 @@
 package host
 
 import (
-	"crypto/rand"
+	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"path/filepath"
-	"runtime/debug"
+	"maps"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"github.com/degradedmode/ic/internal/directive"
 	"github.com/degradedmode/ic/internal/engine"
-	"github.com/degradedmode/ic/internal/hostclock"
 	"github.com/degradedmode/ic/internal/hostrun"
-	"github.com/degradedmode/ic/internal/model"
 )
 
 // Config says which host this is, what it may believe, and where directives come
@@ -35,6 +32,10 @@ type Config struct {
 	File       string   // a file of directives to watch
 	Directives string   // value of the environment variable IC_DIRECTIVES
 
+	// Defaults are what counts while nothing could be read. With them Open succeeds
+	// without a policy that verifies, and goes on looking for one.
+	Defaults *Defaults
+
 	// RequireSync opens nothing while the system calls its clock unsynchronised.
 	// Without it such a clock is taken for what it says, unless signed statements
 	// prove it wrong.
@@ -46,6 +47,21 @@ type Config struct {
 	// Log is told what a person may have to know, one line at a time; nil: nobody
 	// is. It is called from goroutines of the host.
 	Log func(line string)
+
+	retryEvery time.Duration // for tests; 0: retryPolicy
+}
+
+// Defaults are what a service declares safe while its host knows nothing: there is
+// no policy that verifies; or nothing was in the state folder that could be used,
+// and the flag service, or without one the file, has not been read since the
+// start. They join what is in force: the higher tier counts, and off wins.
+//
+// The zero value is normal operation, and for a feature that is the right default:
+// today's behaviour, never a new one. A control has no default but closed. If it
+// had, damaging a folder would be a way to open it.
+type Defaults struct {
+	Tiers map[string]int // by service; 0 for the others
+	Off   []string       // features
 }
 
 // EnvName is the environment variable whose value is Config.Directives.
@@ -55,119 +71,147 @@ const EnvName = hostrun.EnvName
 // given no other.
 const DefaultMaxAge = hostrun.DefaultMaxAge
 
+// retryPolicy is how often a host without a policy looks for one.
+const retryPolicy = 10 * time.Second
+
 // Host is one host. It is safe for concurrent use.
 type Host struct {
-	run      *hostrun.Runner
-	services []string
+	settings  hostrun.Settings
+	defaults  Defaults
+	authority string // the source that says what is in force to a host that knows nothing; "" for none
+
+	run     atomic.Pointer[hostrun.Runner] // nil while there is no policy
+	started chan struct{}                  // closed when there is one
+	blank   atomic.Bool                    // nothing could be read, as far as we know
+
+	cancel context.CancelFunc
+	wait   sync.WaitGroup
 }
 
-// Why an item may not pass, as Allow says it. More may come.
+// Conditions of a host. Those of an engine are in docs/host-state.md.
 const (
-	Closed        = string(engine.CodeClosed)     // no bypass is open here: the check stands
-	OverAmount    = string(engine.CodeOverAmount) // the item is not under the cap
-	BudgetSpent   = string(engine.CodeSpent)      // this host has let through what it may
-	NotDurable    = string(engine.CodeNotDurable) // it could not be written down
-	OtherCurrency = string(engine.CodeMismatch)   // the budget is in another currency
+	NoPolicy = "no-policy" // no policy verifies; the declared defaults count
+	Unread   = "unread"    // nothing was on disk, nothing has been read since; the declared defaults count
 )
 
 // Open reads the policy and the state folder, takes what they hold into force,
-// and begins to watch. It fails when the policy does not verify, when another
-// process uses the state folder, or when the configuration is wrong. A damaged
-// state folder and a flag service that is down are no errors: see Condition.
+// and begins to watch. It fails when another process uses the state folder, when
+// the configuration is wrong, and, unless Defaults are declared, when the policy
+// does not verify. A damaged state folder and a flag service that is down are no
+// errors: see Condition.
 func Open(cfg Config) (*Host, error) {
-	if len(cfg.Services) == 0 {
-		return nil, errors.New("open host: it needs at least one service")
-	}
-	realm, sync := directive.Production, hostclock.Trust
-	if cfg.Drill {
-		realm = directive.Drill
-	}
-	if cfg.RequireSync {
-		sync = hostclock.Require
-	}
-	run := hostrun.Config{
-		Engine: engine.Config{
-			Fleet: cfg.Fleet, Host: cfg.Name, Services: slices.Clone(cfg.Services), Realm: realm,
-			Volatile: cfg.State == "", Rand: rand.Reader, Software: software(),
+	h := &Host{
+		settings: hostrun.Settings{
+			Fleet: cfg.Fleet, Name: cfg.Name, Services: slices.Clone(cfg.Services), Policy: cfg.Policy, RootSHA256: cfg.RootSHA256,
+			State: cfg.State, Etcd: cfg.Etcd, File: cfg.File, Directives: cfg.Directives,
+			RequireSync: cfg.RequireSync, Drill: cfg.Drill, Tell: cfg.Log,
 		},
-		Policy: &hostrun.Policy{Dir: cfg.Policy, Fleet: cfg.Fleet, RootSHA256: cfg.RootSHA256, Realm: realm},
-		Clock:  hostclock.New(sync), Env: cfg.Directives, File: cfg.File, Etcd: cfg.Etcd, Tell: cfg.Log,
+		started: make(chan struct{}), cancel: func() {},
 	}
-	if cfg.State != "" {
-		folder, err := engine.OpenDir(cfg.State)
-		if err != nil {
-			return nil, fmt.Errorf("open host: %w", err)
-		}
-		run.Engine.Folder = folder
-		run.Policy.Remember = filepath.Join(cfg.State, hostrun.RememberFile)
+	switch {
+	case len(cfg.Etcd) > 0:
+		h.authority = hostrun.FromEtcd
+	case cfg.File != "":
+		h.authority = hostrun.FromFile
 	}
-	r, err := hostrun.Start(run)
-	if err != nil {
+	if cfg.Defaults != nil {
+		h.defaults = Defaults{Tiers: maps.Clone(cfg.Defaults.Tiers), Off: slices.Clone(cfg.Defaults.Off)}
+	}
+	err := h.start()
+	var noPolicy *hostrun.PolicyError
+	switch {
+	case err == nil:
+		return h, nil
+	case cfg.Defaults == nil || !errors.As(err, &noPolicy):
 		return nil, fmt.Errorf("open host: %w", err)
 	}
-	return &Host{run: r, services: run.Engine.Services}, nil
+	h.tell(fmt.Sprintf("%v; until a policy verifies the declared defaults count", err))
+	ctx, cancel := context.WithCancel(context.Background())
+	h.cancel = cancel
+	every := cfg.retryEvery
+	if every == 0 {
+		every = retryPolicy
+	}
+	h.wait.Go(func() { h.retry(ctx, every) })
+	return h, nil
 }
 
-// software is the version of this module in the program that runs it.
-func software() string {
-	const path = "github.com/degradedmode/ic"
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+// start runs the host if there is a policy.
+func (h *Host) start() error {
+	r, err := hostrun.Open(h.settings)
+	if err != nil {
+		return err
 	}
-	for _, m := range append(slices.Clone(info.Deps), &info.Main) {
-		if m.Path == path && m.Version != "" {
-			return m.Version
+	h.blank.Store(!r.Opened().Read && h.authority != "")
+	h.run.Store(r)
+	close(h.started)
+	return nil
+}
+
+// retry looks for a policy until there is one. What is wrong is told when it
+// changes.
+func (h *Host) retry(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	trouble := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := h.start()
+		if err == nil {
+			h.tell("a policy verifies; it is in force")
+			return
+		}
+		if now := err.Error(); now != trouble {
+			trouble = now
+			h.tell("still no policy: " + now)
 		}
 	}
-	return "unknown"
 }
 
-// Tier is the tier in force for a service: 0 in normal operation, never beyond
-// what the policy's ladder says the service knows. Where the ladder is not in
-// force it may be higher; take it for your last tier then.
-func (h *Host) Tier(service string) int { return h.run.Engine().Tier(service, h.run.Now()) }
-
-// Off reports whether a directive has switched a feature off, for the service to
-// which the policy says that it belongs, or for any service of this host. It wins
-// over what a tier says.
-func (h *Host) Off(feature string) bool {
-	e, now := h.run.Engine(), h.run.Now()
-	if known, ok := e.Bundle().Features[feature]; ok && known.Service != "" {
-		return e.Off(feature, known.Service, now)
+func (h *Host) tell(line string) {
+	if h.settings.Tell != nil {
+		h.settings.Tell(line)
 	}
-	return slices.ContainsFunc(h.services, func(s string) bool { return e.Off(feature, s, now) })
 }
 
-// Allow asks whether one item may pass a control whose check cannot be made:
-// whether a bypass of it is open for a service of this host, the item is under
-// its cap, and this host's budget has room. If so the item is counted: ask once,
-// and let it pass. minor is the amount in minor units, such as cents. The reason
-// is empty when it may pass; Closed is the normal answer.
-func (h *Host) Allow(control string, minor int64, currency string) (bool, string) {
-	e, now := h.run.Engine(), h.run.Now()
-	reason := engine.CodeClosed
-	for _, service := range h.services {
-		ok, code := e.Allow(control, service, model.Money{Minor: minor, Currency: currency}, now)
-		if ok {
-			return true, ""
-		}
-		if reason == engine.CodeClosed {
-			reason = code
-		}
+// Condition is "ok", or says in one word what this host lacks: NoPolicy, Unread,
+// or "recovered", "safe-defaults", "foreign", "volatile" or "unpersisted" as
+// docs/host-state.md explains.
+func (h *Host) Condition() string {
+	r := h.run.Load()
+	if r == nil {
+		return NoPolicy
 	}
-	return false, string(reason)
+	condition := r.Engine().Condition()
+	if h.unread(r) && condition != engine.StateSafeDefaults && condition != engine.StateForeign {
+		return Unread
+	}
+	return string(condition)
 }
 
-// Condition is "ok", or says in one word what this host lacks: "recovered",
-// "safe-defaults", "foreign", "volatile" or "unpersisted". See
-// docs/host-state.md.
-func (h *Host) Condition() string { return h.run.Report().State }
-
-// Handler serves the report of this host and answers the same questions over
-// HTTP, as an ic-agent does. Mount it where the console and Prometheus find it.
-// maxAge is the age of a source from which /freshz fails.
-func (h *Host) Handler(maxAge time.Duration) http.Handler { return h.run.Handler(maxAge) }
+// unread reports whether nothing could be read so far, and remembers when that is
+// over.
+func (h *Host) unread(r *hostrun.Runner) bool {
+	if !h.blank.Load() {
+		return false
+	}
+	if r.Engine().SourceRead(h.authority) {
+		h.blank.Store(false)
+		return false
+	}
+	return true
+}
 
 // Close ends all watching and gives the state folder free.
-func (h *Host) Close() error { return h.run.Stop() }
+func (h *Host) Close() error {
+	h.cancel()
+	h.wait.Wait()
+	if r := h.run.Load(); r != nil {
+		return r.Stop()
+	}
+	return nil
+}

@@ -1,103 +1,38 @@
 package host_test
 
 import (
-	"crypto/rand"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/degradedmode/ic/host"
 	"github.com/degradedmode/ic/internal/directive"
-	"github.com/degradedmode/ic/internal/model"
-	"github.com/degradedmode/ic/internal/policy"
-	"github.com/degradedmode/ic/internal/policy/policytest"
-	"github.com/degradedmode/ic/internal/policy/templates"
-	"github.com/oklog/ulid/v2"
 )
-
-// shop is a policy that is in force today, and what a host by it needs.
-type shop struct {
-	t      *testing.T
-	bundle *policy.Bundle
-	cfg    host.Config
-}
-
-func newShop(t *testing.T) *shop {
-	p := policytest.Params()
-	p.Expires = time.Now().UTC().AddDate(1, 0, 0).Truncate(24 * time.Hour)
-	dir := t.TempDir()
-	opts := policytest.Write(t, dir, p)
-	bundle, _, err := policy.LoadDir(dir, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &shop{t: t, bundle: bundle, cfg: host.Config{
-		Fleet: policytest.Fleet, Name: "checkout-01", Services: []string{"checkout"},
-		Policy: dir, RootSHA256: opts.RootSHA256, State: filepath.Join(t.TempDir(), "state"),
-	}}
-}
-
-func (s *shop) open() *host.Host {
-	s.t.Helper()
-	h, err := host.Open(s.cfg)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.t.Cleanup(func() { _ = h.Close() })
-	return h
-}
-
-func (s *shop) token(realm directive.Realm, d model.Directive) string {
-	s.t.Helper()
-	now := time.Now().UTC().Truncate(time.Second)
-	d.ID, d.Fleet, d.Incident, d.IssuedAt, d.NotBefore = ulid.Make().String(), policytest.Fleet, "inc-1", now, now
-	d.Policy, d.Log = s.bundle.Ref, model.LogHead{Origin: policytest.Fleet + "/inc-1/s1", Root: strings.Repeat("0", 64)}
-	if d.Kind == model.Bypass {
-		right, _, _ := s.bundle.Right(d.Right)
-		b := right.Bypass
-		d.Control, d.NotAfter = b.Control, now.Add(b.Lasts.Std())
-		d.Caps = model.Caps{Under: b.Under, HostCount: 2, HostTotal: b.HostTotal, Total: b.Total}
-	}
-	payload, err := directive.Encode(d)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	sig, err := directive.Sign(policytest.Key(templates.Ines), rand.Reader, payload, realm, policytest.Fleet)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	token, err := directive.Token(payload, sig)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return token
-}
-
-func (s *shop) shed(tier int) string {
-	return s.token(directive.Production, model.Directive{Kind: model.Shed, Scope: model.AnyScope, Tier: tier, Right: "shed"})
-}
-
-func (s *shop) bypass() string {
-	return s.token(directive.Production, model.Directive{Kind: model.Bypass, Scope: "checkout", Right: "risk-bypass-small-orders"})
-}
 
 func TestAServiceAsksForItsTierItsFeaturesAndItsItems(t *testing.T) {
 	s := newShop(t)
-	off := s.token(directive.Production, model.Directive{Kind: model.Off, Scope: "catalog", Feature: "recommendations", Right: "feature-off"})
-	s.cfg.Directives = strings.Join([]string{s.shed(2), s.bypass(), off}, " ")
+	s.cfg.Directives = strings.Join([]string{s.shed(1), s.bypass(), s.off("product-images")}, " ")
 	h := s.open()
-	if got := h.Tier("checkout"); got != 2 {
+	if got := h.Tier("checkout"); got != 1 {
 		t.Errorf("tier %d", got)
 	}
-	if !h.Off("recommendations") { // of catalog, by the policy
-		t.Error("recommendations are still on")
-	}
-	if h.Off("reviews") {
-		t.Error("a feature is off that nobody has switched off")
+	for _, c := range []struct {
+		feature string
+		on      bool
+		how     string
+	}{
+		{"product-images", false, ""},  // by a directive for catalog, to which the policy says that it belongs
+		{"recommendations", false, ""}, // by the tier
+		{"reviews", true, "the newest three, up to a day old"},
+		{"delivery-dates", true, ""},    // no change at this tier
+		{"nobody-knows-this", true, ""}, // the default of a feature is today's behaviour
+	} {
+		if on, how := h.Feature(c.feature); on != c.on || how != c.how {
+			t.Errorf("%s is on: %v %q, want %v %q", c.feature, on, how, c.on, c.how)
+		}
 	}
 	for _, c := range []struct {
 		control  string
@@ -181,7 +116,7 @@ func TestADamagedFolderStartsAndSaysSo(t *testing.T) {
 
 func TestADrillHostBelievesDrillsOnly(t *testing.T) {
 	s := newShop(t)
-	s.cfg.Directives = s.token(directive.Drill, model.Directive{Kind: model.Shed, Scope: model.AnyScope, Tier: 2, Right: "shed"})
+	s.cfg.Directives = s.token(directive.Drill, shed(2))
 	if got := s.open().Tier("checkout"); got != 0 {
 		t.Errorf("a drill's signature sheds production to tier %d", got)
 	}

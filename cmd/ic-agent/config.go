@@ -11,14 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/degradedmode/ic/host"
+	"github.com/degradedmode/ic/internal/hostrun"
 	"github.com/degradedmode/ic/internal/model"
 	"go.yaml.in/yaml/v3"
 )
 
 const (
-	maxConfig     = 64 << 10 // bytes of a configuration file
-	defaultListen = "127.0.0.1:7420"
+	maxConfig = 64 << 10 // bytes of a configuration file
 )
 
 // Values of the settings clock and realm.
@@ -34,7 +33,8 @@ const (
 // weight.
 type config struct {
 	fleet, host, services, rootSHA256, policy string
-	state, etcd, file, listen                 string
+	state, etcd, file, stateFile, envFile     string
+	listen, allowRemote                       string
 	clock, realm, volatile, maxAge            string
 }
 
@@ -56,10 +56,13 @@ func settings() []setting {
 		{"volatile", `"true": no state folder; opens nothing unless the right says so`, false, func(c *config) *string { return &c.volatile }},
 		{"etcd", "endpoints of the flag service, separated by commas", false, func(c *config) *string { return &c.etcd }},
 		{"file", "file of directives to watch", true, func(c *config) *string { return &c.file }},
-		{"listen", "address to answer on (" + defaultListen + ")", false, func(c *config) *string { return &c.listen }},
+		{"state_file", "file to keep up to date with what is in force, as JSON", true, func(c *config) *string { return &c.stateFile }},
+		{"env_file", "file to keep up to date with what is in force, as KEY=VALUE lines", true, func(c *config) *string { return &c.envFile }},
+		{"listen", "addresses to answer on, separated by commas: HOST:PORT on loopback, or unix:/PATH (" + defaultListen + "; exec: a free port)", false, func(c *config) *string { return &c.listen }},
+		{"allow_remote", `"true": listen may name an address that is not loopback; reports only are answered there`, false, func(c *config) *string { return &c.allowRemote }},
 		{"clock", `"trust" (the default) or "require-sync": opens nothing while the system calls its clock unsynchronised`, false, func(c *config) *string { return &c.clock }},
 		{"realm", `"production" (the default) or "drill": whose signatures are believed`, false, func(c *config) *string { return &c.realm }},
-		{"max_age", "age of a source from which /freshz fails (" + model.Duration(host.DefaultMaxAge).String() + ")", false, func(c *config) *string { return &c.maxAge }},
+		{"max_age", "age of a source from which /freshz fails (" + model.Duration(hostrun.DefaultMaxAge).String() + ")", false, func(c *config) *string { return &c.maxAge }},
 	}
 }
 
@@ -73,43 +76,66 @@ func (s setting) env() string {
 func (s setting) flag() string { return strings.ReplaceAll(s.key, "_", "-") }
 
 // configEnv names the configuration file; a flag wins.
-const configEnv = "IC_AGENT_CONFIG"
+const (
+	configEnv  = "IC_AGENT_CONFIG"
+	configHelp = "configuration file"
+)
 
-// readArgs makes the configuration from all three places.
-func readArgs(args []string, getenv func(string) string, out io.Writer) (config, error) {
+// arguments are what a command line says.
+type arguments struct {
+	config
+	command []string // behind "--"; nil: there is none
+}
+
+// readArgs makes the configuration from all three places. Help is written to
+// help.
+func readArgs(args []string, getenv func(string) string, help io.Writer) (arguments, error) {
+	var a arguments
+	args, a.command = atDashes(args)
 	flags := flag.NewFlagSet("ic-agent", flag.ContinueOnError)
-	flags.SetOutput(out)
-	path := flags.String("config", getenv(configEnv), "configuration file")
+	flags.SetOutput(io.Discard) // whoever called says what is wrong
+	flags.Usage = func() {}
+	path := flags.String("config", getenv(configEnv), configHelp)
 	given := make(map[string]*string)
 	for _, s := range settings() {
 		given[s.flag()] = flags.String(s.flag(), "", s.help)
 	}
 	if err := flags.Parse(args); err != nil {
-		return config{}, err
+		if errors.Is(err, flag.ErrHelp) {
+			writeHelp(help)
+		}
+		return a, err
 	}
 	if flags.NArg() > 0 {
-		return config{}, fmt.Errorf("there is no command %q; ic-agent runs with flags alone, or as \"ic-agent version\"", flags.Arg(0))
+		return a, fmt.Errorf("there is no command %q; see ic-agent -h", flags.Arg(0))
 	}
-	var c config
 	if *path != "" {
 		var err error
-		if c, err = readConfig(*path); err != nil {
-			return config{}, err
+		if a.config, err = readConfig(*path); err != nil {
+			return a, err
 		}
 	}
 	for _, s := range settings() {
 		if v := getenv(s.env()); v != "" {
-			*s.into(&c) = v
+			*s.into(&a.config) = v
 		}
 	}
 	flags.Visit(func(f *flag.Flag) {
 		for _, s := range settings() {
 			if s.flag() == f.Name {
-				*s.into(&c) = *given[f.Name]
+				*s.into(&a.config) = *given[f.Name]
 			}
 		}
 	})
-	return c, c.check()
+	return a, a.check()
+}
+
+// atDashes cuts at the first "--". What stands behind it is a program's.
+func atDashes(args []string) (own, command []string) {
+	if i := slices.Index(args, "--"); i >= 0 {
+		return args[:i], args[i+1:]
+	}
+	return args, nil
 }
 
 // check finds what is missing or cannot be meant.
@@ -126,6 +152,7 @@ func (c *config) check() error {
 		{"clock", c.clock, []string{"", clockTrust, clockRequire}},
 		{"realm", c.realm, []string{"", realmLive, realmDrill}},
 		{"volatile", c.volatile, []string{"", "true", "false"}},
+		{"allow_remote", c.allowRemote, []string{"", "true", "false"}},
 	} {
 		if !slices.Contains(one.may, one.value) {
 			return fmt.Errorf("%s is %q, want %q or %q", one.key, one.value, one.may[1], one.may[2])
@@ -134,13 +161,25 @@ func (c *config) check() error {
 	if (c.state == "") != (c.volatile == "true") {
 		return errors.New(`a host has a state folder (state), or says "volatile: true" and forgets everything at its end`)
 	}
-	_, err := c.age()
+	if _, err := c.age(); err != nil {
+		return err
+	}
+	_, err := c.addresses("")
 	return err
+}
+
+// settings of the host that runs by this configuration.
+func (c *config) hostSettings(directives string, tell func(string)) hostrun.Settings {
+	return hostrun.Settings{
+		Fleet: c.fleet, Name: c.host, Services: list(c.services), Policy: c.policy, RootSHA256: c.rootSHA256, State: c.state,
+		Etcd: list(c.etcd), File: c.file, Directives: directives, StateFile: c.stateFile, EnvFile: c.envFile,
+		RequireSync: c.clock == clockRequire, Drill: c.realm == realmDrill, Tell: tell,
+	}
 }
 
 func (c *config) age() (time.Duration, error) {
 	if c.maxAge == "" {
-		return host.DefaultMaxAge, nil
+		return hostrun.DefaultMaxAge, nil
 	}
 	d, err := model.ParseDuration(c.maxAge)
 	if err == nil && d < model.Duration(time.Second) {

@@ -2,20 +2,20 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"syscall"
-	"time"
 
-	"github.com/degradedmode/ic/host"
+	"github.com/degradedmode/ic/internal/engine"
+	"github.com/degradedmode/ic/internal/hostrun"
 	"google.golang.org/grpc/grpclog"
 )
 
@@ -26,42 +26,83 @@ const (
 	exitUsage  = 2
 )
 
-// Limits of the server. Who asks sits on this machine, or is one console.
-const (
-	headLimit  = 5 * time.Second
-	writeLimit = 10 * time.Second
-	idleLimit  = time.Minute
-	stopLimit  = 3 * time.Second // for questions that are being answered
-	maxHead    = 16 << 10
-)
+// collectAt is how much an agent's memory may grow, in percent, before it is
+// collected: half of what Go takes, since a host has better use for memory than
+// for the little time that this costs. GOGC in the environment wins.
+const collectAt = 50
 
 func main() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+	}
 	// gRPC would write lines of its own, and many while etcd is away.
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	os.Exit(run(os.Args[1:], process{environ: os.Environ(), in: os.Stdin, out: os.Stdout, errOut: os.Stderr}, os.Stdout, os.Stderr))
 }
 
-// run is the whole program.
-func run(ctx context.Context, args []string, getenv func(string) string, out, errs io.Writer) int {
-	if len(args) == 1 && args[0] == "version" {
-		fmt.Fprintln(out, "ic-agent "+version())
-		return exitDone
+// run is the whole program. out and errs are where it speaks itself.
+func run(args []string, p process, out, errs io.Writer) int {
+	word := ""
+	if len(args) > 0 {
+		word = args[0]
 	}
-	cfg, err := readArgs(args, getenv, errs)
+	switch word {
+	case "version":
+		return showVersion(args[1:], out, errs)
+	case "man":
+		writeMan(out, hostrun.Software())
+		return exitDone
+	case "help":
+		writeHelp(out)
+		return exitDone
+	case "exec":
+		args = args[1:]
+	}
+	say := teller(errs)
+	a, err := readArgs(args, func(name string) string { return valueOf(p.environ, name) }, out)
 	if errors.Is(err, flag.ErrHelp) {
 		return exitDone
 	}
-	say := teller(errs)
+	if err == nil {
+		err = a.fits(word == "exec")
+	}
 	if err != nil {
 		say(err.Error())
 		return exitUsage
 	}
-	if err := serve(ctx, cfg, getenv(host.EnvName), say); err != nil {
+	if word == "exec" {
+		return execute(&a.config, a.command, p, say)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := serve(ctx, &a.config, valueOf(p.environ, hostrun.EnvName), say); err != nil {
 		say(err.Error())
 		return exitFailed
+	}
+	return exitDone
+}
+
+// fits holds exec and its program together.
+func (a *arguments) fits(exec bool) error {
+	switch {
+	case exec && len(a.command) == 0:
+		return errors.New("exec runs a program: ic-agent exec [flags] -- CMD [ARGS]")
+	case !exec && a.command != nil:
+		return errors.New("to run a program say exec: ic-agent exec [flags] -- CMD [ARGS]")
+	}
+	return nil
+}
+
+func showVersion(args []string, out, errs io.Writer) int {
+	version := hostrun.Software()
+	switch {
+	case len(args) == 0:
+		fmt.Fprintln(out, "ic-agent "+version)
+	case slices.Equal(args, []string{"--json"}), slices.Equal(args, []string{"-json"}):
+		_ = json.NewEncoder(out).Encode(map[string]any{"version": version, "engine": engine.Version}) // nobody is left to be told
+	default:
+		teller(errs)(fmt.Sprintf("version takes --json or nothing, not %q", args[0]))
+		return exitUsage
 	}
 	return exitDone
 }
@@ -74,57 +115,4 @@ func teller(w io.Writer) func(string) {
 		defer mu.Unlock()
 		fmt.Fprintln(w, "ic-agent: "+line)
 	}
-}
-
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "unknown"
-}
-
-// serve runs the host and answers until ctx ends. What is on disk is in force
-// before the first question is taken.
-func serve(ctx context.Context, cfg config, directives string, say func(string)) error {
-	maxAge, err := cfg.age()
-	if err != nil {
-		return err
-	}
-	h, err := host.Open(host.Config{
-		Fleet: cfg.fleet, Name: cfg.host, Services: list(cfg.services), Policy: cfg.policy, RootSHA256: cfg.rootSHA256,
-		State: cfg.state, Etcd: list(cfg.etcd), File: cfg.file, Directives: directives,
-		RequireSync: cfg.clock == clockRequire, Drill: cfg.realm == realmDrill, Log: say,
-	})
-	if err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", cfg.listenOn())
-	if err != nil {
-		return errors.Join(fmt.Errorf("answer on %s: %w", cfg.listenOn(), err), h.Close())
-	}
-	server := &http.Server{
-		Handler: h.Handler(maxAge), ReadHeaderTimeout: headLimit, ReadTimeout: headLimit,
-		WriteTimeout: writeLimit, IdleTimeout: idleLimit, MaxHeaderBytes: maxHead,
-	}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
-	say(fmt.Sprintf("host %s of fleet %s, state %s, answers on http://%s", cfg.host, cfg.fleet, h.Condition(), listener.Addr()))
-	select {
-	case <-ctx.Done():
-		say("stops")
-	case err = <-failed:
-	}
-	deadline, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
-	defer cancel()
-	if shut := server.Shutdown(deadline); shut != nil {
-		_ = server.Close() // somebody listens too long; the folder matters more
-	}
-	return errors.Join(err, h.Close())
-}
-
-func (c *config) listenOn() string {
-	if c.listen == "" {
-		return defaultListen
-	}
-	return c.listen
 }

@@ -70,8 +70,8 @@ daylight. Without a command it opens the console.`,
 		&cobra.Group{ID: "after", Title: "Afterwards:"},
 	)
 	a.add(root, "night", a.statusCmd(), a.watchCmd(), a.canCmd(), a.doCmd(), a.shedCmd(), a.recoverCmd(), a.endCmd(),
-		a.freezeCmd(), a.breakCmd(), a.cosignCmd(), a.incidentCmd())
-	a.add(root, "day", a.initCmd(), a.policyCmd(), a.keysCmd(), a.loginCmd(), a.doctorCmd(), a.demoCmd())
+		a.freezeCmd(), a.breakCmd(), a.cosignCmd(), a.reissueCmd(), a.incidentCmd())
+	a.add(root, "day", a.initCmd(), a.policyCmd(), a.keysCmd(), a.loginCmd(), a.doctorCmd(), a.controllerCmd(), a.demoCmd())
 	a.add(root, "after", a.auditCmd())
 	a.add(root, "", a.versionCmd(), a.manCmd(), a.backendCmd(), a.worldCmd())
 	return root

@@ -184,7 +184,7 @@ func (a *app) logPaths(c config, args []string) ([]string, error) {
 // headsOfHosts collects what hosts kept. A host that cannot be reached proves
 // nothing and stops nothing.
 func (a *app) headsOfHosts(cmd *cobra.Command, c config) []model.LogHead {
-	inv, _, err := a.inventory(c)
+	inv, err := a.hosts(cmd.Context(), c)
 	if err != nil || len(inv.Hosts) == 0 {
 		return nil
 	}

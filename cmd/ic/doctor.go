@@ -12,6 +12,8 @@ import (
 
 	"github.com/degradedmode/ic/internal/incident"
 	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/internal/policy"
+	"github.com/degradedmode/ic/internal/promrules"
 	"github.com/spf13/cobra"
 )
 
@@ -98,6 +100,7 @@ func (a *app) examine(ctx context.Context, c config) []finding {
 	snap := d.Snapshot()
 	say("key", snap.Person != "", orElse(snap.Person, "no key of yours is in the trust root"), "ic keys check")
 	a.examineTokens(ctx, c, b, say)
+	examineQueries(b, say)
 	a.examineSources(&snap, say)
 	checked := d.CheckBackends(ctx, "")
 	for _, name := range sortedKeys(checked) {
@@ -110,18 +113,43 @@ func (a *app) examine(ctx context.Context, c config) []finding {
 
 func (a *app) examineSources(snap *incident.Snapshot, say func(name string, ok bool, detail, remedy string)) {
 	for _, carrier := range snap.Carriers {
-		say("flag service "+carrier.Name, carrier.Connected, orElse(carrier.Detail, "answers"), "breaking glass does not need it")
+		remedy := "docs/how-to/when-etcd-is-in-trouble.md; breaking glass does not need it"
+		if len(carrier.Lacks) > 0 {
+			remedy = "ic reissue"
+		}
+		say("flag service "+carrier.Name, carrier.Connected && carrier.Detail == "", orElse(carrier.Detail, "answers"), remedy)
+	}
+	if clock := &snap.SignalsClock; clock.State != "" {
+		say("clock of the signals", clock.State != incident.ClocksDiffer, clock.Text(), "compare both with a third clock; chronyc tracking, or timedatectl, says which is synchronised")
 	}
 	for _, signal := range snap.Signals {
 		ok := signal.Reading.State == model.ReadingValue
 		detail := signal.Text
-		if !ok {
+		if signal.Reading.Detail != "" {
 			detail += ": " + signal.Reading.Detail
 		}
 		say("signal "+signal.Name, ok, detail, "no tier is left on a signal that is not known")
 	}
+	inv := &snap.World.Inventory
+	say("inventory", inv.Detail == "" && !tooOld(inv, snap.At), inventoryText(inv, snap.At), "the query of the policy's inventory, and Prometheus; until then the last known list counts")
 	reached := snap.Skew.Hosts - snap.Skew.Unreachable
 	say("hosts", snap.Skew.Unreachable == 0 && snap.Skew.Hosts > 0, fmt.Sprintf("%d of %d report", reached, snap.Skew.Hosts), "ic status names them")
+}
+
+// examineQueries says what a look at the queries of the policy has found. They are
+// looked at whenever the policy is loaded, and asked all the same.
+func examineQueries(b *policy.Bundle, say func(name string, ok bool, detail, remedy string)) {
+	flaws := queryFlaws(b)
+	for _, name := range sortedKeys(flaws) {
+		say("query of "+name, false, flaws[name], "ic policy lint, and a new version of the policy")
+	}
+	if len(flaws) == 0 && len(b.Signals) > 0 {
+		say("queries", true, fmt.Sprintf("all %d can be read and yield one series", len(b.Signals)), "")
+	}
+	var unreadable *promrules.SyntaxError
+	if query := b.Inventory.Query; query != "" && errors.As(promrules.OneSeries(query), &unreadable) {
+		say("query of the inventory", false, unreadable.Sentence, "ic policy lint, and a new version of the policy")
+	}
 }
 
 func orElse(text, otherwise string) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -88,19 +89,33 @@ func (a *app) showIncident(cmd *cobra.Command, _ []string) error {
 }
 
 func (a *app) cosignCmd() *cobra.Command {
+	list := false
 	cmd := &cobra.Command{
-		Use:   "cosign [FILE]",
+		Use:   "cosign [FILE | ID]",
 		Short: "Sign somebody's proposal, or carry one that is complete",
 		Long: `Read a proposal from FILE or, without one, from standard input (paste it), show
 what it would do, and add your signature. Approving is a signature over exactly these
-bytes; there is no other kind. When the proposal is complete, it is carried.`,
+bytes; there is no other kind. When the proposal is complete, it is carried.
+
+--list shows what waits, in the log here or in the flag service; ID, or the end of
+it, takes one of those.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if list {
+				return a.withDesk(cmd, a.listProposals)
+			}
 			text, err := a.readProposal(args)
-			if err != nil {
+			named := errors.Is(err, fs.ErrNotExist)
+			if err != nil && !named {
 				return err
 			}
 			return a.withDesk(cmd, func(ctx context.Context, d *incident.Desk) error {
+				if named {
+					d.Refresh(ctx)
+					if text, err = proposalNamed(d, args[0]); err != nil {
+						return err
+					}
+				}
 				p, err := d.ReadProposal(ctx, text)
 				if err != nil {
 					return err
@@ -115,7 +130,35 @@ bytes; there is no other kind. When the proposal is complete, it is carried.`,
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&list, "list", false, "show what waits for signatures")
 	return cmd
+}
+
+func (a *app) listProposals(ctx context.Context, d *incident.Desk) error {
+	d.Refresh(ctx)
+	waiting := append([]incident.Proposal{}, d.Snapshot().Proposals...) // in JSON a list, also when it is empty
+	return a.print(waiting, func(w io.Writer) {
+		if len(waiting) == 0 {
+			fmt.Fprintln(w, "nothing waits for a signature, as far as is known here")
+		}
+		for _, p := range waiting {
+			fmt.Fprintf(w, "%s  %s: %s\n", incident.ShortID(p.Directive.ID), incident.TitleOf(&p.Directive), p.Needs)
+		}
+	})
+}
+
+// proposalNamed finds the text of a proposal that waits by its id or the end of it.
+func proposalNamed(d *incident.Desk, id string) (string, error) {
+	var found []string
+	for _, p := range d.Snapshot().Proposals {
+		if p.Directive.ID == id || len(id) >= len(incident.ShortID(p.Directive.ID)) && strings.HasSuffix(p.Directive.ID, id) {
+			found = append(found, p.Token)
+		}
+	}
+	if len(found) != 1 {
+		return "", fail(exitUsage, "%q is no file, and the id of %d proposals that wait", id, len(found)).hinting("ic cosign --list shows what waits")
+	}
+	return found[0], nil
 }
 
 func (a *app) readProposal(args []string) (string, error) {

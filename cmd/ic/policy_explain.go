@@ -65,7 +65,7 @@ func (a *app) policySource(cmd *cobra.Command, args []string) (explain.Source, e
 	}
 	src.Now = stand.clock.Now().Wall
 	if c.Inventory != "" {
-		inv, _, err := a.inventoryOf(c, nil)
+		inv, err := inventoryFile(c.Inventory)
 		if err != nil {
 			return src, err
 		}

@@ -100,7 +100,7 @@ func writeSeat(t *testing.T, dir string) {
 	if err := os.Mkdir(filepath.Join(dir, "keys"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range append(templates.ShopPeople(), "stranger") {
+	for _, name := range append(templates.ShopPeople(), "stranger", templates.LadderController) {
 		block, err := ssh.MarshalPrivateKey(policytest.PrivateKey(name), "")
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/degradedmode/ic/internal/fleet"
 	"github.com/degradedmode/ic/internal/incident"
+	"github.com/degradedmode/ic/internal/model"
 )
 
 // maxHosts bounds how many hosts ic status names: a screen has 24 lines, and
@@ -19,6 +20,9 @@ const maxHosts = 12
 // printSkew counts the hosts that have what was issued and names those that have
 // not: what each lacks, how old its word is, and which of its sources is oldest.
 func printSkew(w io.Writer, s *incident.Snapshot) {
+	if inv := &s.World.Inventory; inv.Detail != "" || tooOld(inv, s.At) {
+		fmt.Fprintf(w, "inventory: %s\n", inventoryText(inv, s.At))
+	}
 	if s.Skew.Hosts == 0 {
 		fmt.Fprintln(w, "hosts: the inventory has none")
 		return
@@ -54,6 +58,27 @@ func printSkew(w io.Writer, s *incident.Snapshot) {
 	if more := len(named) - maxHosts; more > 0 {
 		fmt.Fprintf(w, "  and %d more: ic status --json has all of them\n", more)
 	}
+}
+
+// tooOld: a list that is older than the policy lets it be.
+func tooOld(inv *model.Inventory, now time.Time) bool {
+	return inv.MaxAge > 0 && !inv.At.IsZero() && now.Sub(inv.At) > inv.MaxAge.Std()
+}
+
+// inventoryText says which hosts there should be, by whom, as of when, and what is
+// wrong with that.
+func inventoryText(inv *model.Inventory, now time.Time) string {
+	if inv.At.IsZero() {
+		return fmt.Sprintf("by %s: %s", inv.Source, orElse(inv.Detail, "there is no list"))
+	}
+	text := fmt.Sprintf("%s by %s, %s old", counted(inv.Hosts, "host"), inv.Source, ageText(inv.At, now))
+	if tooOld(inv, now) {
+		text += fmt.Sprintf(" and at most %s by the policy", inv.MaxAge)
+	}
+	if inv.Detail != "" {
+		text += ": " + inv.Detail
+	}
+	return text
 }
 
 func idList(ids []string) string {

@@ -108,7 +108,7 @@ func printStatus(w io.Writer, s *incident.Snapshot) {
 		if v.Abnormal {
 			mark = " !"
 		}
-		if v.Reading.State != model.ReadingValue {
+		if v.Reading.Detail != "" {
 			why = "  " + v.Reading.Detail
 		}
 		fmt.Fprintf(t, "%s\t%s%s\t%s\t%s%s\n", v.Name, v.Text, mark, v.Limit, ageText(v.Reading.At, s.At), why)
@@ -116,15 +116,32 @@ func printStatus(w io.Writer, s *incident.Snapshot) {
 	t.Flush()
 	fmt.Fprintln(w)
 	printSkew(w, s)
-	for _, c := range s.Carriers {
-		state := "connected"
-		if !c.Connected {
-			state = "not connected: " + c.Detail
-		}
-		fmt.Fprintf(w, "flag service %s: %s\n", c.Name, state)
+	if s.SignalsClock.State == incident.ClocksDiffer {
+		fmt.Fprintf(w, "clock: %s\n", s.SignalsClock.Text())
 	}
+	printCarriers(w, s.Carriers)
 	printInactive(w, s.Domains)
 	printDirectives(w, s)
+}
+
+func printCarriers(w io.Writer, carriers []incident.CarrierView) {
+	for _, c := range carriers {
+		state := "connected"
+		if !c.Connected {
+			state = "not connected"
+		}
+		if c.Detail != "" {
+			state += ": " + c.Detail
+		}
+		fmt.Fprintf(w, "flag service %s: %s\n", c.Name, state)
+		for _, m := range c.Lacks {
+			fmt.Fprintf(w, "  lacks %s  %s", incident.ShortID(m.ID), m.Title)
+			if m.Barred != "" {
+				fmt.Fprintf(w, "  (%s)", m.Barred)
+			}
+			fmt.Fprintln(w)
+		}
+	}
 }
 
 // incidentLine says which incident is open and who commands it, in the words
@@ -163,7 +180,7 @@ func printDirectives(w io.Writer, s *incident.Snapshot) {
 		fmt.Fprintf(w, "  override of %s since %s: %s; remove it with ic break undo %s\n", o.Backend, o.Since.UTC().Format("15:04Z"), o.State, o.Operation)
 	}
 	for _, p := range s.Proposals {
-		fmt.Fprintf(w, "  waits: %s (%s)\n", incident.TitleOf(&p.Directive), p.Needs)
+		fmt.Fprintf(w, "  waits: %s (%s): ic cosign %s\n", incident.TitleOf(&p.Directive), p.Needs, incident.ShortID(p.Directive.ID))
 	}
 	for _, o := range s.Owed {
 		fmt.Fprintf(w, "  owed: %s\n", o.Text())

@@ -123,6 +123,8 @@ func (b *noticeBoard) Proposal(context.Context, string) (incident.Cell, error) {
 	return incident.Cell{}, nil
 }
 
+func (b *noticeBoard) Proposals(context.Context) (map[string]string, error) { return nil, nil }
+
 func (b *noticeBoard) SwapProposal(context.Context, string, int64, string) error {
 	return errors.New("nobody proposes anything here")
 }

@@ -10,26 +10,21 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/degradedmode/ic/internal/breakglass"
 	"github.com/degradedmode/ic/internal/carriers/etcd"
-	"github.com/degradedmode/ic/internal/decisions"
 	"github.com/degradedmode/ic/internal/directive"
 	"github.com/degradedmode/ic/internal/drill/world"
 	"github.com/degradedmode/ic/internal/drill/worldclock"
-	"github.com/degradedmode/ic/internal/fleet"
 	"github.com/degradedmode/ic/internal/hostclock"
 	"github.com/degradedmode/ic/internal/incident"
 	"github.com/degradedmode/ic/internal/keys"
 	"github.com/degradedmode/ic/internal/model"
 	"github.com/degradedmode/ic/internal/policy"
-	"github.com/degradedmode/ic/internal/signals"
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/ssh"
 )
@@ -123,7 +118,11 @@ func (a *app) desk(ctx context.Context, c config) (*incident.Desk, *policy.Bundl
 	if err != nil {
 		return nil, nil, err
 	}
-	inv, source, err := a.inventoryOf(c, b)
+	metrics, err := a.prometheus(c, s)
+	if err != nil {
+		return nil, nil, err
+	}
+	hosts, err := a.hostsOf(c, b, s, metrics)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -131,14 +130,11 @@ func (a *app) desk(ctx context.Context, c config) (*incident.Desk, *policy.Bundl
 		Realm: s.realm(), Fleet: c.Fleet, Person: a.person(ctx, c, b), State: c.State, Session: sessionName(c.Person, s.clock.Now().Wall),
 		Bundle: b, Clock: s.clock, Rand: randReader, ReportAge: incident.DefaultReportAge * model.Duration(s.speed()),
 		Signer:    func(ctx context.Context) (ssh.Signer, error) { return a.signer(ctx, c) },
-		Inventory: model.Inventory{Source: source, At: s.clock.Now().Wall, MaxAge: inv.MaxAge, Hosts: len(inv.Hosts)},
+		Inventory: hosts.listing, Hosts: hosts.reader(), Readings: readings(b, s, metrics),
 	}
-	if len(inv.Hosts) > 0 {
-		pull := fleet.Options{Fleet: c.Fleet, Now: func() time.Time { return s.clock.Now().Wall }, Client: pooled()}
-		o.Hosts = func(ctx context.Context) []model.HostView { return fleet.Pull(ctx, inv, pull) }
-	}
-	if o.Readings, err = a.readings(c, b, s); err != nil {
-		return nil, nil, err
+	if metrics != nil && s.info == nil {
+		// A drill's clock is that of its world: there are no two to compare.
+		o.SignalsClock = func() incident.ClockView { return clockView(metrics.Clock()) }
 	}
 	if c.Etcd != "" {
 		carrier, err := etcd.New(ctx, etcd.Options{
@@ -160,11 +156,6 @@ func (a *app) desk(ctx context.Context, c config) (*incident.Desk, *policy.Bundl
 	}
 	d, err := incident.New(o)
 	return d, b, err
-}
-
-// pooled keeps one connection per host: reports are asked for every second.
-func pooled() *http.Client {
-	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 4, MaxIdleConns: 64, IdleConnTimeout: time.Minute}}
 }
 
 // person is who we are: the name in the configuration, if a key of it is at
@@ -189,75 +180,6 @@ func (a *app) person(ctx context.Context, c config, b *policy.Bundle) string {
 	}
 	a.note("no key of %s is at hand: this console only reads (ic keys check)", c.Person)
 	return ""
-}
-
-// readings asks Prometheus for every signal of the policy, as far back as the
-// longest window that leaves a tier on it.
-func (a *app) readings(c config, b *policy.Bundle, s *seat) (func(context.Context) map[string]model.Reading, error) {
-	if c.Prometheus == "" {
-		return func(context.Context) map[string]model.Reading { return unread(b) }, nil
-	}
-	// The keyring is asked once, at the first query, and not before the first frame.
-	token := sync.OnceValues(func() (string, error) {
-		t, err := a.token(context.Background(), c, "prometheus")
-		if errors.Is(err, keys.ErrNoToken) {
-			return "", nil // most Prometheus servers want none
-		}
-		return t.Value, err
-	})
-	switch {
-	case s.info != nil:
-		token = nil // a drill's Prometheus is its own
-	case c.Tokens != "":
-		_, _ = token() // an age file asks for a passphrase: now, and not from below a frame; a failure is kept and read as one
-	}
-	source, err := signals.New(signals.Options{URL: c.Prometheus, Token: token, Now: func() time.Time { return s.clock.Now().Wall }})
-	if err != nil {
-		return nil, fail(exitUsage, "%w", err)
-	}
-	var specs []signals.Spec
-	for _, name := range slices.Sorted(maps.Keys(b.Signals)) {
-		signal := b.Signals[name]
-		specs = append(specs, signals.Spec{Name: name, Query: signal.Query, Unit: signal.Unit, MaxAge: signal.MaxAge * model.Duration(s.speed()), Step: signal.Step, Window: decisions.WindowOf(b, name)})
-	}
-	return func(ctx context.Context) map[string]model.Reading { return source.Read(ctx, specs) }, nil
-}
-
-// unread are the signals of a policy when nobody was named who could be asked.
-func unread(b *policy.Bundle) map[string]model.Reading {
-	out := make(map[string]model.Reading, len(b.Signals))
-	for name := range b.Signals {
-		out[name] = model.Reading{Signal: name, State: model.ReadingNoData, Detail: "no prometheus is configured"}
-	}
-	return out
-}
-
-// inventory is the inventory of a configuration.
-func (a *app) inventory(c config) (fleet.Inventory, string, error) {
-	b, err := a.bundle(c, false)
-	if err != nil {
-		return fleet.Inventory{}, "", err
-	}
-	return a.inventoryOf(c, b)
-}
-
-func (a *app) inventoryOf(c config, b *policy.Bundle) (fleet.Inventory, string, error) {
-	if c.Inventory == "" {
-		inv := fleet.Inventory{MaxAge: b.Inventory.MaxAge}
-		for _, h := range b.Inventory.Hosts {
-			inv.Hosts = append(inv.Hosts, fleet.Host{Name: h.Host, Services: h.Services, ReportURL: h.ReportURL})
-		}
-		return inv, "the policy", nil
-	}
-	raw, err := os.ReadFile(c.Inventory)
-	if err != nil {
-		return fleet.Inventory{}, "", fail(exitUsage, "read the inventory: %w", err)
-	}
-	inv, err := fleet.ParseInventory(raw)
-	if err != nil {
-		return inv, "", fail(exitUsage, "%s: %w", c.Inventory, err)
-	}
-	return inv, c.Inventory, nil
 }
 
 // backendOf says how a backend of the policy is started.
@@ -305,12 +227,23 @@ type flagService struct{ *etcd.Carrier }
 // Name is the word that backends use for it as a dependency.
 func (f *flagService) Name() string { return "etcd" }
 
-func (f *flagService) Read(ctx context.Context) (map[string]string, error) {
+// Read asks at the same time what is wrong with a store that can be read. A store
+// that does not answer that question has been read all the same.
+func (f *flagService) Read(ctx context.Context) (map[string]string, string, error) {
+	health := make(chan string, 1)
+	go func() {
+		note, err := f.Health(ctx)
+		if err != nil {
+			note = ""
+		}
+		health <- note
+	}()
 	full, err := f.All(ctx)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return full.Tokens, nil
+	notes := slices.DeleteFunc([]string{<-health, full.Note}, func(s string) bool { return s == "" })
+	return full.Tokens, strings.Join(notes, "; "), nil
 }
 
 func (f *flagService) Lease(ctx context.Context) (incident.Cell, error) {
@@ -331,4 +264,8 @@ func (f *flagService) Proposal(ctx context.Context, id string) (incident.Cell, e
 func (f *flagService) SwapProposal(ctx context.Context, id string, previous int64, value string) error {
 	_, err := f.CosignSwap(ctx, id, previous, value)
 	return err
+}
+
+func (f *flagService) Proposals(ctx context.Context) (map[string]string, error) {
+	return f.CosignList(ctx)
 }

@@ -11,6 +11,10 @@ type Status struct {
 	// LastFullRead is when everything the carrier holds was last read; zero:
 	// never. Only a full read bounds the age of a source.
 	LastFullRead time.Time
+	// Present lists the ids that were there at the last full read, sorted. It gets
+	// shorter when a store is emptied or put back, unlike what was delivered. A
+	// file, which delivers everything it holds each time, leaves it out.
+	Present []string
 	// Err says in one clean sentence what is wrong; empty when nothing is. It
 	// may be set while Connected: something was ignored.
 	Err string

@@ -129,10 +129,15 @@ func LiveOf(w *model.World, kind model.Kind, scope string) []string {
 }
 
 // WindowOf is how far back a signal has to be known: the longest window that any
-// tier is left by, the soak of an event that wants that tier included.
+// tier is entered or left by, the soak of an event that wants that tier included.
 func WindowOf(b *policy.Bundle, signal string) model.Duration {
 	var longest model.Duration
 	for _, tier := range b.Tiers {
+		for _, c := range tier.Enter {
+			if c.Signal == signal {
+				longest = max(longest, c.For)
+			}
+		}
 		for _, c := range tier.Leave {
 			if c.Signal == signal {
 				longest = max(longest, c.For, longestSoak(b, tier.Tier))

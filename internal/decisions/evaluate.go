@@ -125,7 +125,7 @@ func (e *evaluation) dynamic() {
 	case model.Tighten:
 		e.tighten()
 	case model.Recover:
-		e.lease()
+		e.command()
 		e.freeze()
 		e.recover()
 	case model.Loosen:
@@ -137,8 +137,15 @@ func (e *evaluation) dynamic() {
 
 // tighten refuses only what would do nothing and look like an act: an ending of
 // nothing, a freeze that is over. A shed that seems to be in force already may be
-// given again: what we know of the fleet may be wrong.
+// given again: what we know of the fleet may be wrong. A freeze holds machines
+// also when they would shed: it stops every automatic move, and no person.
 func (e *evaluation) tighten() {
+	switch e.d.Kind {
+	case model.Shed, model.Off, model.Dimmer:
+		if IsMachine(e.b, e.r.Actor) {
+			e.freeze()
+		}
+	}
 	if e.d.Kind == model.End {
 		e.endsSomething()
 	}

@@ -114,7 +114,7 @@ func (e *evaluation) scheduled(from int) (soak model.Duration) {
 	named := ""
 	for name, event := range e.b.Schedule {
 		runs := !e.w.Now.Before(event.From) && e.w.Now.Before(event.Until)
-		if !runs || from < event.Tier || !covers(event.Scope, e.d.Scope) && (e.d.Scope != model.AnyScope || len(event.Scope) == 0) {
+		if !runs || from < e.wanted(&event) || !covers(event.Scope, e.d.Scope) && (e.d.Scope != model.AnyScope || len(event.Scope) == 0) {
 			continue
 		}
 		soak = max(soak, event.Soak)
@@ -126,4 +126,17 @@ func (e *evaluation) scheduled(from int) (soak model.Duration) {
 		e.add(model.Reason{Code: Scheduled, Name: named, At: last.Until})
 	}
 	return soak
+}
+
+// wanted is the tier below which an event's services must not fall: its own, or
+// the last one that a service in question knows.
+func (e *evaluation) wanted(event *policy.Event) int {
+	if e.d.Scope != model.AnyScope {
+		return min(event.Tier, e.b.LastTier(e.d.Scope))
+	}
+	tier := event.Tier
+	for _, scope := range event.Scope {
+		tier = min(tier, e.b.LastTier(scope))
+	}
+	return tier
 }

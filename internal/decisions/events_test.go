@@ -21,8 +21,8 @@ func eventful(t *testing.T, events map[string]policy.Event) *policy.Bundle {
 	return changed(t, func(p *parts) {
 		p.docs.Ladder.Schedule = events
 		p.docs.Ladder.Services = map[string]policy.Service{"checkout": {Tiers: 4}, "edge": {Tiers: 1}}
-		p.docs.Rights.Rights["auto-recover"] = policy.Right{Kind: model.End, Ends: model.Shed, Who: "ladder-controller", Scope: []string{"*", "checkout"}, Tiers: &policy.Range{From: 1, To: 2}}
-		p.right("recover", func(r *policy.Right) { r.Scope = []string{"*", "checkout"} })
+		p.docs.Rights.Rights["auto-recover"] = policy.Right{Kind: model.End, Ends: model.Shed, Who: "ladder-controller", Scope: []string{"*", "checkout", "edge"}, Tiers: &policy.Range{From: 1, To: 2}}
+		p.right("recover", func(r *policy.Right) { r.Scope = []string{"*", "checkout", "edge"} })
 	})
 }
 
@@ -43,6 +43,8 @@ func TestWhileAnEventRunsOnlyAPersonLeavesItsTier(t *testing.T) {
 		{"an event of one service and a step of all", func(e *policy.Event) { e.Scope = []string{"checkout"} }, 2, "*", true},
 		{"an event of all and a step of one", func(*policy.Event) {}, 2, "checkout", true},
 		{"an event of another service", func(e *policy.Event) { e.Scope = []string{"edge"} }, 2, "checkout", false},
+		{"a service at its last tier, of which the event wants more", func(e *policy.Event) { e.Scope = []string{"edge"} }, 1, "edge", true},
+		{"a step of all that would take such a service along", func(e *policy.Event) { e.Scope = []string{"edge"} }, 1, "*", true},
 		{"an event of nothing", func(e *policy.Event) { e.Scope = nil }, 2, "*", false},
 	} {
 		event := sale()

@@ -415,7 +415,7 @@ func TestSignalsAndWaitsReadLikeSpeech(t *testing.T) {
 // ours.
 func TestEveryCodeHasASentence(t *testing.T) {
 	for _, code := range []model.Code{
-		NoLease, Frozen, Dwell, RampStep, NotThatTier, OneTier, NotNextPercent, OtherRamp, IncompleteChain, OtherThing, NoExit, NoRoom, NothingToEnd,
+		NoLease, NotOwn, Frozen, Dwell, RampStep, NotThatTier, OneTier, NotNextPercent, OtherRamp, IncompleteChain, OtherThing, NoExit, NoRoom, NothingToEnd,
 		SignalUnknown, SignalNotGood, NoEvidence, NotDurable, PerDay, OverTotal, NoInventory, NoReason, IsReadOnly, EndsSoon,
 		NotRehearsed, NoProposal, SecondMayCome, NotEnforced, Scheduled, model.CodeOverLive,
 		model.CodeUnknownRight, model.CodeInactiveDomain, model.CodeUnknownKey, model.CodeWrongRole, model.CodeQuorum, model.CodeOutOfScope,

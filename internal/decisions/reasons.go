@@ -39,6 +39,7 @@ const (
 	SecondMayCome   model.Code = "second-may-come"  // Name: the right proposed, Wait
 	NotEnforced     model.Code = "not-enforced"     // -
 	Scheduled       model.Code = "scheduled"        // Name: event, At: its end
+	NotOwn          model.Code = "not-own"          // N: tier
 )
 
 // soft codes are what time, people or a reading can still bring; the rest is
@@ -135,6 +136,8 @@ func ruleSentence(r model.Reason) (string, bool) {
 		return "no host here verifies or ends a bypass, so nobody would close it again: run ic-agent or the library on the hosts and name them in the inventory", true
 	case Scheduled:
 		return fmt.Sprintf("%s runs until %s: until then only a person leaves its tier", r.Name, clock(r.At)), true
+	case NotOwn:
+		return fmt.Sprintf("a person has a part in what holds tier %d: a machine leaves only what machines of its role have entered, or goes on with a ramp that is under way", r.N), true
 	case model.CodeOverLive:
 		if r.At.IsZero() {
 			return fmt.Sprintf("the right allows %d grants at a time", r.M), true

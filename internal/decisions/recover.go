@@ -112,6 +112,16 @@ func (e *evaluation) leaveConditions(tier *policy.Tier, soak model.Duration) {
 // gapSteps is how many steps may lie between two samples of one unbroken window.
 const gapSteps = 3
 
+// Held reports whether a condition held for its whole window up to now: every
+// sample is there and beyond the threshold, and so is the value. Anything but a
+// value never does.
+func Held(r *model.Reading, c *policy.Condition, now time.Time) bool {
+	return r.State == model.ReadingValue && heldFor(r, c.Threshold, c.For, now)
+}
+
+// Beyond reports whether a number is beyond a threshold. NaN is beyond none.
+func Beyond(t policy.Threshold, v float64) bool { return holds(t, v) }
+
 // heldFor reports whether a condition held for its whole window up to now.
 func heldFor(r *model.Reading, t policy.Threshold, window model.Duration, now time.Time) bool {
 	if !holds(t, r.Value) {

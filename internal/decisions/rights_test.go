@@ -287,7 +287,7 @@ func TestABlindRecoveryIsTwoPeopleOneTierAndTypedEvidence(t *testing.T) {
 		{"two tiers at once", func(r *model.Request) { r.Directive.To = 1 }, []model.Code{OneTier}},
 		{"all hosts at once", func(r *model.Request) { r.Directive.Percent = 100 }, []model.Code{NotNextPercent}},
 		{"by the row that wants signals", func(r *model.Request) { r.Directive.Right = "recover" }, []model.Code{SignalUnknown}},
-		{"by the controller", func(r *model.Request) { r.Actor = "ladder-controller"; r.Cosigners = []string{"dev", "ines"} }, []model.Code{NoLease}},
+		{"by the controller", func(r *model.Request) { r.Actor = "ladder-controller"; r.Cosigners = []string{"dev", "ines"} }, []model.Code{NotOwn}},
 	} {
 		r := draft(t, b, w, Ask{Right: "recover-blind", Tier: NextTier, Evidence: "synthetic checkouts pass from two regions"})
 		r.Cosigners = []string{"dev"}

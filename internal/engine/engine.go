@@ -40,6 +40,7 @@ type Opened struct {
 	Condition Condition
 	Notes     []string // one sentence for each thing that was not as it should be
 	Held      int      // statements read back
+	Read      bool     // the folder had a generation of this host that could be used
 }
 
 // Engine is what one host knows. It is safe for concurrent use.
@@ -69,6 +70,7 @@ type Engine struct {
 
 	snap     atomic.Pointer[snapshot]
 	revision atomic.Uint64
+	changed  chan struct{} // closed and replaced at every change; see Changed
 }
 
 // Open reads what the folder holds, before anything can be offered. It does not
@@ -83,7 +85,7 @@ func Open(cfg Config, now model.Instant) (*Engine, Opened, error) {
 		sources: map[string]*source{},
 		budgets: budgets{by: map[period]*budget{}},
 		heads:   heads{by: map[string]*origin{}},
-		noted:   now.Boot, condition: StateVolatile,
+		noted:   now.Boot, condition: StateVolatile, changed: make(chan struct{}),
 	}
 	var found loaded
 	if !cfg.Volatile {
@@ -95,7 +97,7 @@ func Open(cfg Config, now model.Instant) (*Engine, Opened, error) {
 		return nil, Opened{}, fmt.Errorf("start host %q: %w", cfg.Host, err)
 	}
 	e.refresh(now)
-	return e, Opened{Condition: e.condition, Notes: found.notes, Held: len(e.set.byKey)}, nil
+	return e, Opened{Condition: e.condition, Notes: found.notes, Held: len(e.set.byKey), Read: found.read}, nil
 }
 
 func (c *Config) check() error {
@@ -141,6 +143,7 @@ func (e *Engine) Seen(source string, tokens []string, err error, now model.Insta
 	results := e.offer(source, tokens, now)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.readFirst(source)
 	e.sourceOf(source).full(results, now)
 	present := make(map[string]bool, len(tokens))
 	for _, t := range tokens {
@@ -155,6 +158,7 @@ func (e *Engine) Seen(source string, tokens []string, err error, now model.Insta
 func (e *Engine) Unchanged(source, remark string, now model.Instant) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.readFirst(source)
 	s := e.sourceOf(source)
 	s.read, s.ever, s.err = now, true, remark
 }
@@ -179,7 +183,7 @@ func (e *Engine) SetBundle(b *policy.Bundle, now model.Instant) error {
 		h.close(e.judgeHeld(h.signed, h.accepted), fit)
 	}
 	fresh := e.rejudge(now, func(*refusal) bool { return true })
-	e.revision.Add(1)
+	e.change()
 	e.refresh(now)
 	e.mu.Unlock()
 	e.persist(fresh, now)

@@ -99,11 +99,15 @@ func (s *shop) bundle(t testing.TB) *policy.Bundle {
 		"recover": row(model.End, model.Shed), "on": row(model.End, model.Off), "thaw": row(model.End, model.Freeze),
 		"close": row(model.End, model.Bypass), "open": row(model.Bypass, ""), "open-by-two": row(model.Bypass, ""),
 		"recover-by-two": row(model.End, model.Shed), "open-anywhere": row(model.Bypass, ""),
+		"dim": row(model.Dimmer, ""), "undim": row(model.End, model.Dimmer),
 	}
 	for name, r := range rights {
 		r.Tiers, r.Lasts = tiers, model.Duration(time.Hour)
 		if r.Kind == model.Off {
 			r.Feature = "*"
+		}
+		if r.Kind == model.Dimmer {
+			r.Dimmer = &policy.Dimmer{TargetMS: policy.Range{From: 100, To: 1000}, Floor: 2, Ceiling: 100}
 		}
 		if strings.HasSuffix(name, "by-two") {
 			r.Cosign = policy.Cosign{Count: 1, Of: "finance"}

@@ -20,6 +20,7 @@ type snapshot struct {
 	tiers  map[string]int      // by scope
 	off    map[string][]string // scopes by feature
 	grants map[string][]grant  // by control
+	dims   map[string]Dimming  // by scope: the lowest of each bound
 	live   []string            // ids, ascending
 
 	floor  floor
@@ -103,7 +104,7 @@ func (s *snapshot) wait(at moment) time.Duration {
 func (e *Engine) build(at moment) *snapshot {
 	s := &snapshot{
 		tiers: map[string]int{}, off: map[string][]string{}, grants: map[string][]grant{},
-		floor: e.floor, bootID: at.BootID, ends: Never, bundle: e.bundle, last: e.last,
+		dims: map[string]Dimming{}, floor: e.floor, bootID: at.BootID, ends: Never, bundle: e.bundle, last: e.last,
 	}
 	var bypasses []*held
 	for _, h := range e.set.byKey {
@@ -147,6 +148,8 @@ func (e *Engine) include(s *snapshot, h *held, at moment) {
 		s.tiers[d.Scope] = max(s.tiers[d.Scope], directive.TierOn(*d, e.cfg.Host))
 	case model.Off:
 		s.off[d.Feature] = append(s.off[d.Feature], d.Scope)
+	case model.Dimmer:
+		s.dims[d.Scope] = s.dims[d.Scope].lowest(dimmingOf(d))
 	case model.Bypass:
 		// Its end is the next change also when it is not open: another takes its place.
 		left := d.NotAfter.Sub(d.NotBefore) - h.run.elapsed(at.Instant)

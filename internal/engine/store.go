@@ -54,6 +54,7 @@ type loaded struct {
 	condition Condition
 	notes     []string // one sentence for each thing that was not as it should be
 	lost      bool     // something may be missing that nobody can give back
+	read      bool     // a generation of this host could be used
 }
 
 // load reads every generation. The facts are joined, since a set that only grows
@@ -83,7 +84,7 @@ func (s *store) load() loaded {
 			out.records = append(out.records, records...)
 		}
 	}
-	if own > 0 && out.condition != StateOK {
+	if out.read = own > 0; out.read && out.condition != StateOK {
 		out.condition = StateRecovered
 	}
 	return out

@@ -220,6 +220,6 @@ func (e *Engine) rejudge(now model.Instant, which func(*refusal) bool) (fresh []
 func (e *Engine) refresh(now model.Instant) {
 	s := e.build(e.floor.moment(now))
 	if old := e.snap.Swap(s); old == nil || !slices.Equal(old.live, s.live) {
-		e.revision.Add(1)
+		e.change()
 	}
 }

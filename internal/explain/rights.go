@@ -119,6 +119,9 @@ func (p *page) around(r *policy.Right) []Sentence {
 	if p.b.Direction(&model.Directive{Kind: r.Kind, Ends: r.Ends, Feature: r.Feature}) != model.Tighten {
 		out = append(out, sayConsole("right.lease", "Only by whoever holds command of the incident, and not during a freeze."))
 	}
+	if r.Kind == model.End && r.Ends == model.Shed && len(p.b.Root.Roles[r.Who].Machines) > 0 {
+		out = append(out, sayConsole("right.lease-machine", "A machine needs no command to leave what machines of its role have entered, or to go on with a ramp that is under way."))
+	}
 	if r.Review != "" {
 		out = append(out, sayConsole("right.review", "Each use owes a review by %s (%s) afterwards.", r.Review, p.wants(r.Review)))
 	}

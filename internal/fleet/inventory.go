@@ -23,7 +23,7 @@ const (
 )
 
 // Inventory is the denominator: which hosts there should be. It comes from a
-// file of its own or from the policy.
+// file of its own, from the policy, or from a query that the policy names.
 type Inventory struct {
 	Hosts  []Host
 	MaxAge model.Duration // how old a report may be and still count; 0: any age
@@ -120,11 +120,17 @@ func reportURL(n *yaml.Node) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	u, err := url.Parse(text)
-	if err != nil || len(text) > maxURL || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
-		return "", wrong(n, "a report_url is http or https with a host, without a user, at most %d bytes", maxURL)
+	if !isReportURL(text) {
+		return "", wrong(n, wrongURL, maxURL)
 	}
 	return text, nil
+}
+
+const wrongURL = "a report_url is http or https with a host, without a user, at most %d bytes"
+
+func isReportURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && len(text) <= maxURL && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && u.User == nil
 }
 
 func name(n *yaml.Node) (string, error) {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -46,6 +44,9 @@ type Config struct {
 	File   string   // watched file; "" none
 	Etcd   []string // endpoints; none: no flag service
 
+	StateFile string // kept up to date with the JSON of /v1/state; "" none
+	EnvFile   string // kept up to date with KEY=VALUE lines; "" none
+
 	FullReadEvery time.Duration // 0: DefaultFullRead
 	FileEvery     time.Duration // 0: DefaultFile
 	PolicyEvery   time.Duration // 0: every ten seconds
@@ -60,6 +61,9 @@ type Runner struct {
 	opened engine.Opened
 	cancel context.CancelFunc
 	wait   sync.WaitGroup
+
+	unheard sync.WaitGroup // watched sources that have not been tried yet
+	outlets []*outlet      // files that say what is in force
 }
 
 // Start opens the engine, offers the environment and begins to watch. It fails
@@ -109,7 +113,7 @@ func start(cfg Config) (*Runner, error) {
 		cancel()
 		return nil, fmt.Errorf("start host %s: %w", cfg.Engine.Host, err)
 	}
-	r := &Runner{cfg: cfg, cancel: cancel}
+	r := &Runner{cfg: cfg, cancel: cancel, outlets: cfg.outlets()}
 	if r.engine, r.opened, err = engine.Open(cfg.Engine, cfg.Clock.Now()); err != nil {
 		cancel()
 		return nil, err
@@ -127,7 +131,7 @@ func (cfg Config) flags(ctx context.Context) (*etcd.Carrier, error) {
 		return nil, nil
 	}
 	return etcd.New(ctx, etcd.Options{
-		Endpoints: cfg.Etcd, Fleet: cfg.Engine.Fleet, FullReadEvery: cfg.FullReadEvery,
+		Endpoints: cfg.Etcd, Fleet: cfg.Engine.Fleet, FullReadEvery: cfg.FullReadEvery, Spread: etcd.FleetSpread,
 		Now: func() time.Time { return cfg.Clock.Now().Wall }, After: time.After, Rand: rand.Float64,
 	})
 }
@@ -139,14 +143,24 @@ func (r *Runner) watch(ctx context.Context, flags *etcd.Carrier, policyStamp str
 	}
 	if flags != nil {
 		r.engine.Seen(FromEtcd, nil, errNotRead, r.Now())
-		r.wait.Go(func() { r.watchEtcd(ctx, flags) })
+		r.unheard.Add(1)
 	}
 	if r.cfg.File != "" {
 		r.engine.Seen(FromFile, nil, errNotRead, r.Now())
+		r.unheard.Add(1)
+	}
+	r.writeFiles() // a service that starts after this one finds them
+	if flags != nil {
+		r.wait.Go(func() { r.watchEtcd(ctx, flags) })
+	}
+	if r.cfg.File != "" {
 		r.wait.Go(func() { r.watchFile(ctx) })
 	}
 	if r.cfg.Policy != nil {
 		r.wait.Go(func() { r.watchPolicy(ctx, policyStamp) })
+	}
+	if len(r.outlets) > 0 {
+		r.wait.Go(func() { r.keepFiles(ctx) })
 	}
 	r.wait.Go(func() { r.advance(ctx) })
 }
@@ -163,6 +177,20 @@ func (r *Runner) Now() model.Instant { return r.cfg.Clock.Now() }
 // Report is what the host says about itself now.
 func (r *Runner) Report() model.Report { return r.engine.Report(r.Now()) }
 
+// Heard waits until every watched source has been read or has failed once, or ctx
+// ends.
+func (r *Runner) Heard(ctx context.Context) {
+	done := make(chan struct{})
+	go func() {
+		r.unheard.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
 // Stop ends all watching and gives the folder free.
 func (r *Runner) Stop() error {
 	r.cancel()
@@ -174,22 +202,28 @@ func (r *Runner) Stop() error {
 // back.
 func (r *Runner) watchEtcd(ctx context.Context, flags *etcd.Carrier) {
 	defer flags.Close()
+	tried := sync.OnceFunc(r.unheard.Done)
+	defer tried()
 	held := map[string]string{}
-	var full time.Time
 	flags.Watch(ctx, func(id, token string) {
 		held[id] = token
 		r.engine.Offer(FromEtcd, token, r.Now())
 	}, func(s carriers.Status) {
-		switch {
-		case !s.Connected:
+		defer tried()
+		if !s.Connected {
 			r.engine.Seen(FromEtcd, nil, errors.New(s.Err), r.Now())
-		case s.LastFullRead.After(full):
-			full = s.LastFullRead
-			tokens := make([]string, 0, len(held))
-			for _, id := range slices.Sorted(maps.Keys(held)) {
-				tokens = append(tokens, held[id])
-			}
-			r.engine.Seen(FromEtcd, tokens, nil, r.Now())
+			return
+		}
+		// Only what is there now: a store that was emptied is no source of what it
+		// once held, and the report must not say that it is. What comes back is not
+		// delivered twice, so nothing is dropped from held.
+		tokens := make([]string, len(s.Present))
+		for i, id := range s.Present {
+			tokens[i] = held[id]
+		}
+		r.engine.Seen(FromEtcd, tokens, nil, r.Now())
+		if s.Err != "" {
+			r.engine.Unchanged(FromEtcd, s.Err, r.Now()) // something in it was ignored
 		}
 	})
 }
@@ -197,8 +231,11 @@ func (r *Runner) watchEtcd(ctx context.Context, flags *etcd.Carrier) {
 func (r *Runner) watchFile(ctx context.Context) {
 	tick := time.NewTicker(r.cfg.FileEvery)
 	defer tick.Stop()
+	tried := sync.OnceFunc(r.unheard.Done)
+	defer tried()
 	f := carriers.File{Path: r.cfg.File, Ticks: tick.C, Now: func() time.Time { return r.Now().Wall }}
 	f.Watch(ctx, func(tokens []string) { r.engine.Seen(FromFile, tokens, nil, r.Now()) }, func(s carriers.Status) {
+		defer tried()
 		if s.Connected {
 			r.engine.Unchanged(FromFile, s.Err, r.Now())
 			return

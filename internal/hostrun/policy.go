@@ -28,6 +28,16 @@ type Policy struct {
 	Remember string
 }
 
+// PolicyError means that there is no policy that verifies, and that nothing else is
+// known to be wrong.
+type PolicyError struct{ Err error }
+
+// Error implements error.
+func (e *PolicyError) Error() string { return e.Err.Error() }
+
+// Unwrap is why.
+func (e *PolicyError) Unwrap() error { return e.Err }
+
 // Load verifies the folder. A memory of versions that cannot be read does not
 // keep a host from starting: it is left aside, and note says so.
 func (p *Policy) Load() (b *policy.Bundle, note string, err error) {
@@ -39,7 +49,7 @@ func (p *Policy) Load() (b *policy.Bundle, note string, err error) {
 	}
 	b, highest, err := policy.LoadDir(p.Dir, opts)
 	if err != nil {
-		return nil, note, fmt.Errorf("load the policy in %s: %w", p.Dir, err)
+		return nil, note, &PolicyError{fmt.Errorf("load the policy in %s: %w", p.Dir, err)}
 	}
 	if p.Remember != "" {
 		if err := policy.WriteHighest(p.Remember, highest); err != nil {

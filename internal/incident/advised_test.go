@@ -26,7 +26,7 @@ func desert(t *testing.T) *shop {
 	return s
 }
 
-func bare(o *Options) { o.Carriers, o.Board, o.Hosts, o.Inventory = nil, nil, nil, model.Inventory{} }
+func bare(o *Options) { o.Carriers, o.Board, o.Hosts, o.Inventory = nil, nil, nil, nil }
 
 func TestWhereNoHostVerifiesAPersonIsTold(t *testing.T) {
 	s := desert(t)

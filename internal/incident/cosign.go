@@ -135,27 +135,6 @@ func (d *Desk) signersOf(signed *directive.Signed) []string {
 	return out
 }
 
-// waiting lists what waits for signatures, oldest first: verified, not yet
-// complete anywhere that we know of, and with a window that is not over.
-func (d *Desk) waiting(w *model.World, state *audit.State) []model.Proposal {
-	var out []model.Proposal
-	for _, p := range state.Proposals {
-		signed := d.seen.verify(p.Token, d.o.Realm, d.o.Fleet)
-		if signed == nil || signed.Directive.ID != p.Directive.ID {
-			continue
-		}
-		dir := &signed.Directive
-		over := !dir.NotAfter.IsZero() && !w.Now.Before(dir.NotAfter)
-		if over || slices.ContainsFunc(w.Issued, func(is model.Issued) bool { return is.Directive.ID == dir.ID }) {
-			continue
-		}
-		names := d.signersOf(signed)
-		out = append(out, model.Proposal{ID: dir.ID, Right: dir.Right, Scope: dir.Scope, Requester: d.requesterOf(dir.Right, names), At: dir.IssuedAt, Signers: names})
-	}
-	slices.SortStableFunc(out, func(a, b model.Proposal) int { return a.At.Compare(b.At) })
-	return out
-}
-
 // judge evaluates a proposal for the requester that makes it valid: the first
 // signer who holds the role.
 func (d *Desk) judge(w *model.World, a *Approval) {

@@ -37,8 +37,9 @@ type Carrier interface {
 	Name() string
 	// Put stores one token under its id; the same again is not an error.
 	Put(ctx context.Context, id, token string) error
-	// Read gives every token it holds, by id.
-	Read(ctx context.Context) (map[string]string, error)
+	// Read gives every token it holds, by id, and says in one clean sentence what
+	// is wrong with it although it can be read; "" when nothing is.
+	Read(ctx context.Context) (tokens map[string]string, note string, err error)
 }
 
 // Cell is a value in a store that can compare and swap; Revision 0 means absent.
@@ -54,6 +55,16 @@ type Board interface {
 	SwapLease(ctx context.Context, previous int64, value string) error
 	Proposal(ctx context.Context, id string) (Cell, error)
 	SwapProposal(ctx context.Context, id string, previous int64, value string) error
+	// Proposals gives the newest proposals, by id. Anybody who may write to the
+	// store may have written them.
+	Proposals(ctx context.Context) (map[string]string, error)
+}
+
+// Listing is the inventory at one moment, and its hosts as far as nobody has asked
+// them yet.
+type Listing struct {
+	Inventory model.Inventory
+	Hosts     []model.HostView
 }
 
 // Options is what a desk is made of. Everything that touches the world outside
@@ -74,11 +85,14 @@ type Options struct {
 	Board     Board // nil: none
 	Readings  func(context.Context) map[string]model.Reading
 	Hosts     func(context.Context) []model.HostView
-	Inventory model.Inventory
-	ReportAge model.Duration // how old a host's report may be; 0: DefaultReportAge
-	Backends  []Backend
-	Faults    func() []FaultView                                       // drills only
-	Fault     func(ctx context.Context, name string, clear bool) error // drills only
+	Inventory func() Listing // never waits; nil: nothing is known of any host
+	// SignalsClock compares the clock of whoever answers for the signals with ours;
+	// nil: they are the same clock.
+	SignalsClock func() ClockView
+	ReportAge    model.Duration // how old a host's report may be; 0: DefaultReportAge
+	Backends     []Backend
+	Faults       func() []FaultView                                       // drills only
+	Fault        func(ctx context.Context, name string, clear bool) error // drills only
 }
 
 // Desk is one seat at one incident: what it sees, and the road by which it acts.

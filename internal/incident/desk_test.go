@@ -47,6 +47,7 @@ type flags struct {
 	mu     sync.Mutex
 	tokens map[string]string
 	down   error
+	note   string
 	sink   func(token string)
 }
 
@@ -63,10 +64,10 @@ func (f *flags) Put(_ context.Context, id, token string) error {
 	return nil
 }
 
-func (f *flags) Read(context.Context) (map[string]string, error) {
+func (f *flags) Read(context.Context) (map[string]string, string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return maps.Clone(f.tokens), f.down
+	return maps.Clone(f.tokens), f.note, f.down
 }
 
 // board is a store with compare-and-swap in memory.
@@ -103,6 +104,16 @@ func (b *board) SwapProposal(_ context.Context, id string, previous int64, value
 	defer b.mu.Unlock()
 	b.proposals[id] = Cell{Value: value, Revision: previous + 1}
 	return nil
+}
+
+func (b *board) Proposals(context.Context) (map[string]string, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := map[string]string{}
+	for id, cell := range b.proposals {
+		out[id] = cell.Value
+	}
+	return out, nil
 }
 
 // shop is a fleet of real engines on memory folders, with real keys and the
@@ -241,7 +252,7 @@ func (s *shop) desk(person string, changes ...func(*Options)) *Desk {
 		Signer:   func(context.Context) (ssh.Signer, error) { return s.keys[person], nil },
 		Carriers: []Carrier{s.flags}, Board: s.board,
 		Readings: func(context.Context) map[string]model.Reading { return s.readings },
-		Hosts:    s.views, Inventory: model.Inventory{Source: "policy", At: s.clock.Now().Wall, MaxAge: model.Duration(time.Minute), Hosts: len(s.hosts)},
+		Hosts:    s.views, Inventory: s.listing,
 	}
 	for _, change := range changes {
 		change(&o)
@@ -253,6 +264,10 @@ func (s *shop) desk(person string, changes ...func(*Options)) *Desk {
 	s.t.Cleanup(func() { d.Close() })
 	d.Refresh(context.Background())
 	return d
+}
+
+func (s *shop) listing() Listing {
+	return Listing{Inventory: model.Inventory{Source: "policy", At: s.clock.Now().Wall, MaxAge: model.Duration(time.Minute), Hosts: len(s.hosts)}}
 }
 
 func (s *shop) act(d *Desk, ask decisions.Ask) (Result, error) {

@@ -137,10 +137,12 @@ func (h *history) find(allClosed string) error {
 }
 
 // past is what a verdict has to know of other incidents: when something was last
-// used live, and the bypasses, whose uses are counted per day and not per incident.
+// used live, the bypasses, whose uses are counted per day and not per incident, and
+// the endings, for a store that was put back to a state of before them.
 type past struct {
 	rehearsals map[string]model.Rehearsal
 	bypasses   []model.Issued
+	endings    []model.Issued
 	states     []audit.State // of each of them, for what it still owes
 }
 
@@ -151,8 +153,11 @@ func (p *past) add(s *audit.State) {
 		}
 	}
 	for _, is := range s.Issued {
-		if is.Directive.Kind == model.Bypass {
+		switch is.Directive.Kind {
+		case model.Bypass:
 			p.bypasses = append(p.bypasses, is)
+		case model.End:
+			p.endings = append(p.endings, is)
 		}
 	}
 }
@@ -173,6 +178,13 @@ func (h *history) withPast(s *audit.State) audit.State {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.past.join(*s)
+}
+
+// endings lists those of other incidents.
+func (h *history) endings() []model.Issued {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.past.endings
 }
 
 // before lists what other incidents have left behind.

@@ -27,6 +27,7 @@ func (d *Desk) issuedOf(logged []model.Issued, h *heard, now time.Time) []model.
 			d.join(byID, token, name, h.hosts, now)
 		}
 	}
+	d.recallEndings(byID)
 	out := make([]model.Issued, 0, len(byID))
 	for _, is := range byID {
 		slices.Sort(is.Carried)
@@ -36,6 +37,18 @@ func (d *Desk) issuedOf(logged []model.Issued, h *heard, now time.Time) []model.
 	slices.SortFunc(out, func(a, b model.Issued) int { return cmp.Compare(a.Directive.ID, b.Directive.ID) })
 	applyEndings(out, now)
 	return out
+}
+
+// recallEndings adds endings of incidents that are over, if they end what a carrier
+// holds now: a store that was put back to a state of before them holds what they
+// ended, and nothing that says so.
+func (d *Desk) recallEndings(byID map[string]*model.Issued) {
+	for _, e := range d.history.endings() {
+		ends := slices.ContainsFunc(e.Directive.IDs, func(id string) bool { return byID[id] != nil })
+		if _, known := byID[e.Directive.ID]; !known && ends && d.seen.verify(e.Token, d.o.Realm, d.o.Fleet) != nil {
+			byID[e.Directive.ID] = &e
+		}
+	}
 }
 
 func (d *Desk) join(byID map[string]*model.Issued, token, carrier string, hosts []model.HostView, now time.Time) {

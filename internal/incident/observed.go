@@ -21,6 +21,7 @@ type observed struct {
 	carriers []carrierState
 	board    Cell
 	boardAt  time.Time
+	posted   map[string]string            // proposals on the board, by id
 	verified map[string]*directive.Signed // by token; nil for one that does not verify
 }
 
@@ -29,6 +30,7 @@ type observed struct {
 type carrierState struct {
 	tokens map[string]string
 	readAt time.Time
+	note   string // what is wrong with it although it was read
 	err    error
 }
 
@@ -56,14 +58,19 @@ func (s *observed) refresh(ctx context.Context, o *Options, done func()) {
 	}
 	for i, c := range o.Carriers {
 		ask(func(ctx context.Context) {
-			tokens, err := c.Read(ctx)
-			s.takeCarrier(i, tokens, err, o.Clock.Now().Wall)
+			tokens, note, err := c.Read(ctx)
+			s.takeCarrier(i, carrierState{tokens: tokens, note: note, err: err, readAt: o.Clock.Now().Wall})
 		})
 	}
 	if o.Board != nil {
 		ask(func(ctx context.Context) {
 			if cell, err := o.Board.Lease(ctx); err == nil {
 				s.takeBoard(cell, o.Clock.Now().Wall)
+			}
+		})
+		ask(func(ctx context.Context) {
+			if posted, err := o.Board.Proposals(ctx); err == nil {
+				s.takePosted(posted)
 			}
 		})
 	}
@@ -82,13 +89,20 @@ func (s *observed) takeHosts(h []model.HostView, at time.Time) {
 	s.hosts, s.hostsAt = h, at
 }
 
-func (s *observed) takeCarrier(i int, tokens map[string]string, err error, at time.Time) {
+func (s *observed) takeCarrier(i int, read carrierState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.carriers[i].err = err
-	if err == nil {
-		s.carriers[i].tokens, s.carriers[i].readAt = tokens, at
+	if read.err != nil {
+		s.carriers[i].err = read.err
+		return
 	}
+	s.carriers[i] = read
+}
+
+func (s *observed) takePosted(posted map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.posted = posted
 }
 
 func (s *observed) takeBoard(c Cell, at time.Time) {
@@ -105,6 +119,7 @@ type heard struct {
 	carriers []carrierState
 	board    Cell
 	boardAt  time.Time
+	posted   map[string]string
 }
 
 func (s *observed) copy() heard {
@@ -112,7 +127,7 @@ func (s *observed) copy() heard {
 	defer s.mu.Unlock()
 	return heard{
 		readings: maps.Clone(s.readings), hosts: slices.Clone(s.hosts), hostsAt: s.hostsAt,
-		carriers: slices.Clone(s.carriers), board: s.board, boardAt: s.boardAt,
+		carriers: slices.Clone(s.carriers), board: s.board, boardAt: s.boardAt, posted: s.posted,
 	}
 }
 

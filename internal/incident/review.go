@@ -235,7 +235,7 @@ func (d *Desk) signOff(ctx context.Context, incident string, subjects []string, 
 		bodies = append(bodies, audit.Signoff{Statement: string(raw), Signature: sig.Blob})
 	}
 	if incident != d.history.follows() {
-		return d.signOffLater(ctx, incident, bodies)
+		return d.appendLater(ctx, incident, bodies, "signed off")
 	}
 	w := d.world()
 	log, err := d.session(ctx, &w)
@@ -251,9 +251,9 @@ func (d *Desk) signOff(ctx context.Context, incident string, subjects []string, 
 	return nil
 }
 
-// signOffLater writes into the folder of an incident that is over: a session of
-// its own, which begins, says this, and ends.
-func (d *Desk) signOffLater(ctx context.Context, incident string, bodies []audit.Body) error {
+// appendLater writes into the folder of an incident that is over: a session of its
+// own, which begins, says this, and ends.
+func (d *Desk) appendLater(ctx context.Context, incident string, bodies []audit.Body, why string) error {
 	d.sessions.Lock()
 	defer d.sessions.Unlock()
 	log, _, err := d.begin(ctx, incident, nil)
@@ -262,10 +262,10 @@ func (d *Desk) signOffLater(ctx context.Context, incident string, bodies []audit
 	}
 	for _, body := range bodies {
 		if err := log.Append(body); err != nil {
-			return fmt.Errorf("write the sign-off down: %w", err)
+			return fmt.Errorf("write it down: %w", err)
 		}
 	}
-	err = log.Close("signed off")
+	err = log.Close(why)
 	d.history.again()
 	d.publish()
 	return err

@@ -1,6 +1,7 @@
 package incident
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/degradedmode/ic/internal/decisions"
@@ -37,6 +38,8 @@ type Snapshot struct {
 	Blockers  []string             `json:"blockers"`           // what keeps the incident from closing, as sentences
 	Owed      []Owed               `json:"owed"`               // reviews owed afterwards, over all incidents; they keep nothing open
 	Faults    []FaultView          `json:"faults,omitempty"`   // drills only
+
+	SignalsClock ClockView `json:"signals_clock,omitzero"` // beside ours; zero: not compared
 }
 
 // ServiceTier is the tier of one service: as issued, and as its hosts report.
@@ -111,7 +114,39 @@ type CarrierView struct {
 	Name      string    `json:"name"`
 	Connected bool      `json:"connected"`
 	ReadAt    time.Time `json:"read_at,omitzero"`
-	Detail    string    `json:"detail,omitempty"`
+	Detail    string    `json:"detail,omitempty"` // what is wrong, also with one that is connected
+	Lacks     []Missing `json:"lacks,omitempty"`  // what a host would not learn from it
+}
+
+// ClockView is the clock of another machine beside ours.
+type ClockView struct {
+	State  ClockState `json:"state"`
+	AheadS int64      `json:"ahead_s"` // seconds; negative when it is behind
+	At     time.Time  `json:"at,omitzero"`
+}
+
+// ClockState says whether two clocks agree.
+type ClockState string
+
+// The states of a comparison. Not compared is no agreement.
+const (
+	ClocksUnknown ClockState = "not-compared"
+	ClocksAgree   ClockState = "agree"
+	ClocksDiffer  ClockState = "differ"
+)
+
+// Text says it in a sentence.
+func (c *ClockView) Text() string {
+	by := (time.Duration(c.AheadS) * time.Second).Abs()
+	switch {
+	case c.State != ClocksDiffer && c.State != ClocksAgree:
+		return "the clock of whoever answers for the signals is not known yet"
+	case c.State == ClocksAgree:
+		return fmt.Sprintf("this machine and the server of the signals agree within %s", max(by, time.Second))
+	case c.AheadS > 0:
+		return fmt.Sprintf("the server of the signals is %s ahead of this machine: one of the two clocks is wrong (NTP?), and ages of signals are off by as much", by)
+	}
+	return fmt.Sprintf("the server of the signals is %s behind this machine: one of the two clocks is wrong (NTP?), and ages of signals are off by as much", by)
 }
 
 // Proposal is a directive that waits for signatures.

@@ -89,7 +89,11 @@ func (c deaf) Put(ctx context.Context, _, _ string) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
-func (c deaf) Read(ctx context.Context) (map[string]string, error) {
+func (c deaf) Read(ctx context.Context) (map[string]string, string, error) {
+	<-ctx.Done()
+	return nil, "", ctx.Err()
+}
+func (c deaf) Proposals(ctx context.Context) (map[string]string, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }

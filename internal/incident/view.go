@@ -29,13 +29,16 @@ func (d *Desk) view() Snapshot {
 		Matrix: decisions.Enumerate(b, &w, d.o.Person), Headline: decisions.HeadlineOf(b, &w),
 		Services: d.services(&w), Signals: signalsOf(b, &w), Overrides: w.Overrides,
 		Backends: d.backendsOf(&w), Domains: domainsOf(b), PolicyEnd: b.Expires(),
-		Log: linesOf(&state), Proposals: proposals(&w, &state),
+		Log: linesOf(&state), Proposals: d.proposals(&w, &state, &h),
 		Owed: d.owedNow(incident, &state),
 	}
 	s.Skew = d.skewOf(&w, &h)
 	s.Headline = withSkew(s.Headline, &s.Skew, len(w.Overrides) > 0)
 	s.Live, s.Unknown = d.live(&w)
-	s.Carriers = d.carriersOf(&h)
+	s.Carriers = d.carriersOf(&w, &h)
+	if d.o.SignalsClock != nil {
+		s.SignalsClock = d.o.SignalsClock()
+	}
 	if incident != "" {
 		s.Blockers = d.blockers(&w)
 	} else {
@@ -245,17 +248,6 @@ func usedOf(w *model.World, dir *model.Directive) map[string]UsedView {
 	return used
 }
 
-func (d *Desk) carriersOf(h *heard) []CarrierView {
-	out := make([]CarrierView, len(h.carriers))
-	for i, c := range h.carriers {
-		out[i] = CarrierView{Name: d.o.Carriers[i].Name(), Connected: c.err == nil && !c.readAt.IsZero(), ReadAt: c.readAt}
-		if c.err != nil {
-			out[i].Detail = c.err.Error()
-		}
-	}
-	return out
-}
-
 func domainsOf(b *policy.Bundle) []policy.DomainState {
 	return slices.SortedFunc(maps.Values(b.Domains), func(x, y policy.DomainState) int {
 		if x.Domain < y.Domain {
@@ -273,27 +265,6 @@ func linesOf(state *audit.State) []LogLine {
 	out := make([]LogLine, len(lines))
 	for i, l := range lines {
 		out[i] = LogLine{At: l.At, Actor: l.Actor, Kind: string(l.Kind), Text: l.Text}
-	}
-	return out
-}
-
-// proposals are those of the world, with what a second person needs to sign.
-func proposals(w *model.World, state *audit.State) []Proposal {
-	var out []Proposal
-	for i := range w.Proposals {
-		at := slices.IndexFunc(state.Proposals, func(p audit.Proposal) bool { return p.Directive.ID == w.Proposals[i].ID })
-		if at < 0 {
-			continue
-		}
-		p := &state.Proposals[at]
-		v := Proposal{Directive: p.Directive, Token: p.Token}
-		for _, r := range p.Needs {
-			v.Needs = decisions.Sentence(r)
-		}
-		if end := p.Directive.NotAfter; !end.IsZero() {
-			v.Left = model.Duration(end.Sub(w.Now))
-		}
-		out = append(out, v)
 	}
 	return out
 }

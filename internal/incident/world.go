@@ -18,33 +18,38 @@ func (d *Desk) worldOf(h *heard, incident string, state *audit.State) model.Worl
 	now, joined := d.o.Clock.Now(), d.history.withPast(state)
 	w := model.World{
 		V: 1, Now: now.Wall.UTC(), Clock: now.State, Fleet: d.o.Fleet, Policy: d.o.Bundle.Ref,
-		Incident: state.Incident, Readings: h.readings, Inventory: d.o.Inventory,
+		Incident: state.Incident, Readings: h.readings,
 		Overrides: state.Overrides, Durable: d.durable(), Rehearsals: joined.Rehearsals,
 	}
+	var expected []model.HostView
+	if d.o.Inventory != nil {
+		listing := d.o.Inventory()
+		w.Inventory, expected = listing.Inventory, listing.Hosts
+	}
 	w.Issued = d.issuedOf(joined.Issued, h, w.Now)
-	w.Proposals = d.waiting(&w, state)
-	w.Hosts = d.hostsOf(h, &w)
+	w.Hosts = d.hostsOf(h, &w, expected)
 	w.Overrides = d.overridesOf(&w)
 	if incident == "" {
 		// Whoever acts first opens the incident and takes command: that is the world
-		// in which his wish is judged.
+		// in which his wish is judged. A machine opens it and commands nothing.
 		w.Incident = model.Incident{ID: newIncidentID(w.Now, d.o.Rand)}
-		w.Incident.Lease = model.Lease{Holder: d.o.Person, From: w.Now, Until: w.Now.Add(LeaseLasts)}
+		if !d.machine() {
+			w.Incident.Lease = model.Lease{Holder: d.o.Person, From: w.Now, Until: w.Now.Add(LeaseLasts)}
+		}
 	} else {
 		w.Incident.ID = incident // also while no disk could take its first entry
 		w.Incident.Lease = d.leaseOf(incident, state.Incident.Lease, h)
 	}
+	w.Proposals = d.waiting(&w, state, h)
 	w.Mode = d.modeOf(&w)
 	return w
 }
 
 // hostsOf is the inventory with what each host reports, and what it lacks.
-func (d *Desk) hostsOf(h *heard, w *model.World) []model.HostView {
+func (d *Desk) hostsOf(h *heard, w *model.World, expected []model.HostView) []model.HostView {
 	hosts := h.hosts
 	if len(hosts) == 0 {
-		for _, host := range d.o.Bundle.Inventory.Hosts {
-			hosts = append(hosts, model.HostView{Host: host.Host, Services: host.Services, Detail: "not asked yet"})
-		}
+		hosts = expected
 	}
 	fleet.Skew(w.Issued, hosts, d.o.ReportAge, w.Now) // fills in what each lacks
 	return hosts

@@ -96,12 +96,14 @@ type Override struct {
 	State     string    `json:"state"` // planned, sent, unconfirmed, partial, effective, ...
 }
 
-// Inventory is the denominator: which hosts there should be.
+// Inventory is the denominator: which hosts there should be, and as of when. Detail
+// says why it is not newer.
 type Inventory struct {
 	Source string    `json:"source"`
 	At     time.Time `json:"at"`
 	MaxAge Duration  `json:"max_age"`
 	Hosts  int       `json:"hosts"`
+	Detail string    `json:"detail,omitempty"`
 }
 
 // Rehearsal says when something was last done for practice: in simulation, and

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/internal/untrusted"
 )
 
 // guard stands between the API client and the network: it sends the token,
@@ -25,9 +26,9 @@ type guard struct {
 	now     func() time.Time
 	maxBody int64
 
-	mu    sync.Mutex
-	ahead time.Duration
-	known bool
+	mu        sync.Mutex
+	dated     ServerClock // by the Date of an answer
+	evaluated ServerClock // by the time at which a query was evaluated
 }
 
 // wrongAnswer is an answer that no query result can be in.
@@ -49,7 +50,7 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	g.compareClocks(resp, sent, g.now())
+	g.readDate(resp, sent, g.now())
 	if err := g.refuse(resp); err != nil {
 		return nil, err
 	}
@@ -61,6 +62,8 @@ func (g *guard) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, wrong("it answers with more than %d bytes; the query has too many series", g.maxBody)
 	case resp.StatusCode/100 == 2 && isPage(resp, body):
 		return nil, wrong("it answers with a web page instead of data, most likely a login page; check the address and run `ic login prometheus`")
+	case resp.StatusCode/100 == 2 && !isData(resp):
+		return nil, wrong("it answers with %q instead of JSON; check the address", resp.Header.Get("Content-Type"))
 	}
 	sniffOf(req.Context()).look(body)
 	resp.Body = io.NopCloser(bytes.NewReader(body))
@@ -104,27 +107,23 @@ func isPage(resp *http.Response, body []byte) bool {
 	return kind == "text/html" || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))
 }
 
-// compareClocks takes the Date of an answer, which is cut to seconds, against
-// the middle of our wait. An answer out of a cache says nothing about now.
-func (g *guard) compareClocks(resp *http.Response, sent, received time.Time) {
-	date, err := http.ParseTime(resp.Header.Get("Date"))
-	if err != nil || strings.TrimLeft(resp.Header.Get("Age"), "0") != "" {
-		return
+// isData lets through what proxies make of the type of a JSON answer, none at all
+// included. An image or a form is no data, whatever its bytes look like.
+func isData(resp *http.Response) bool {
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch kind {
+	case "", "application/json", "text/json", "text/plain", "application/octet-stream":
+		return true
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.ahead, g.known = date.Add(time.Second/2).Sub(sent.Add(received.Sub(sent)/2)), true
-}
-
-func (g *guard) skew() (time.Duration, bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.ahead, g.known
+	return strings.HasSuffix(kind, "+json")
 }
 
 // sniff carries what the guard saw in an answer past the client, which decodes
 // only what it knows. Each query has its own, in its context.
-type sniff struct{ partial bool }
+type sniff struct {
+	partial bool
+	odd     string // why this is no answer of Prometheus; "" when it is one
+}
 
 type sniffKey struct{}
 
@@ -133,7 +132,7 @@ func withSniff(ctx context.Context) (context.Context, *sniff) {
 	return context.WithValue(ctx, sniffKey{}, s), s
 }
 
-// sniffOf never returns nil: queries that are no signals have none.
+// sniffOf never returns nil: queries of other readers have none.
 func sniffOf(ctx context.Context) *sniff {
 	if s, ok := ctx.Value(sniffKey{}).(*sniff); ok {
 		return s
@@ -142,22 +141,45 @@ func sniffOf(ctx context.Context) *sniff {
 }
 
 // look finds the mark by which VictoriaMetrics says that a part of its storage
-// did not answer.
+// did not answer. Whatever the mark holds but a plain no is a yes. The client
+// reads JSON more leniently than the standard library and takes an answer
+// without a status for one without data: neither is good enough for a number.
 func (s *sniff) look(body []byte) {
 	var marks struct {
-		IsPartial bool `json:"isPartial"`
+		Status    string          `json:"status"`
+		IsPartial json.RawMessage `json:"isPartial"`
 	}
-	// What is not JSON is the client's to report.
-	s.partial = json.Unmarshal(body, &marks) == nil && marks.IsPartial
+	*s = sniff{}
+	switch err := json.Unmarshal(body, &marks); {
+	case err != nil:
+		s.odd = "it is not JSON"
+	case marks.Status != "success" && marks.Status != "error":
+		s.odd = "it has no status"
+	}
+	switch string(marks.IsPartial) {
+	case "", "false", "null":
+	default:
+		s.partial = true
+	}
 }
 
-// whole is nil if the answer claims to be complete.
+// whole is nil if the answer is one of Prometheus and claims to be complete.
 func (s *sniff) whole(warnings []string) error {
 	switch {
+	case s.odd != "":
+		return found(model.ReadingError, "the answer is not one of Prometheus: %s", s.odd)
 	case s.partial:
 		return found(model.ReadingPartial, "the answer is partial: a part of the storage did not answer")
 	case len(warnings) > 0:
-		return found(model.ReadingPartial, "the answer comes with a warning: %s", warnings[0])
+		return found(model.ReadingPartial, "the answer comes with a warning: %s", first(warnings))
 	}
 	return nil
+}
+
+// first quotes one of several remarks and says how many there are.
+func first(remarks []string) string {
+	if more := len(remarks) - 1; more > 0 {
+		return fmt.Sprintf("%s (and %d more)", untrusted.Text(remarks[0], maxRemark), more)
+	}
+	return remarks[0]
 }

@@ -152,29 +152,6 @@ func TestTheTokenIsSentAndNeverShown(t *testing.T) {
 	}
 }
 
-func TestTheClockOfTheServerIsCompared(t *testing.T) {
-	var age string
-	p := serveFunc(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Date", t0.Add(20*time.Minute).Format(http.TimeFormat))
-		w.Header().Set("Age", age)
-		w.Write([]byte(vector("1")))
-	})
-	s := source(t, p, func(o *signals.Options) { o.Now = func() time.Time { return t0 } })
-	if _, known := s.Skew(); known {
-		t.Error("the skew is known before any answer")
-	}
-	age = "30"
-	read(t, s, signals.Spec{Query: "up+0"})
-	if _, known := s.Skew(); known {
-		t.Error("an answer of a cache was taken for the time of now")
-	}
-	age = "0"
-	read(t, s, signals.Spec{Query: "up+0"})
-	if ahead, known := s.Skew(); !known || (ahead-20*time.Minute).Abs() > time.Second {
-		t.Errorf("ahead by %s, known %v", ahead, known)
-	}
-}
-
 func TestThePathInFrontOfTheAPIIsKept(t *testing.T) {
 	p := serve(t, map[string]string{"up+0": vector("1")})
 	s := source(t, p, func(o *signals.Options) { o.URL += "/prometheus/" })

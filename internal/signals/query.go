@@ -15,8 +15,12 @@ import (
 	prom "github.com/prometheus/common/model"
 )
 
-// maxDetail bounds the sentence of a reading, in bytes.
-const maxDetail = 300
+// Bounds of what is said of a reading, in bytes: the sentence, and one remark of
+// the server in it.
+const (
+	maxDetail = 300
+	maxRemark = 200
+)
 
 // query is one reading in the making.
 type query struct {
@@ -24,6 +28,7 @@ type query struct {
 	spec    Spec
 	reading model.Reading
 	asked   time.Time // by the server's clock: when the instant query was evaluated
+	remarks []string  // what the server says besides, of an answer that is whole
 }
 
 // finding is why a query gave no number.
@@ -66,12 +71,16 @@ func (q *query) run(ctx context.Context) {
 		q.fail(err)
 		return
 	}
-	q.reading.State, q.reading.Value = model.ReadingValue, float64(sample.Value)
+	q.settle(model.ReadingValue, "")
+	q.reading.Value = float64(sample.Value)
+	if len(q.remarks) > 0 {
+		q.settle(model.ReadingValue, "the server remarks: "+first(q.remarks))
+	}
 	if q.spec.Window > 0 {
 		// Without a history the value still stands: it can call for a shed, and it
 		// cannot carry a recovery.
 		if q.reading.History, err = q.history(ctx, sample.Metric); err != nil {
-			q.reading.Detail = untrusted.Text("no history: "+explain(err), maxDetail)
+			q.settle(model.ReadingValue, "no history: "+explain(err))
 		}
 	}
 }
@@ -127,6 +136,9 @@ func (q *query) date(ctx context.Context, sample *prom.Sample) error {
 		}
 		q.reading.At = time.UnixMilli(int64(float64(at.Value) * 1000)).UTC()
 	}
+	if ahead := q.reading.At.Sub(q.asked); ahead > maxFuture {
+		return found(model.ReadingError, "its newest sample is dated %s ahead of the question: a clock that writes it is wrong", ahead.Round(time.Second))
+	}
 	maxAge := q.spec.MaxAge.Std()
 	if maxAge == 0 {
 		return nil
@@ -143,22 +155,53 @@ func (q *query) date(ctx context.Context, sample *prom.Sample) error {
 
 // one asks an instant query that has to give exactly one finite number.
 func (q *query) one(ctx context.Context, text string, opts ...promapi.Option) (*prom.Sample, error) {
-	ctx, seen := withSniff(ctx)
-	value, warnings, _, err := q.api.Query(ctx, text, time.Time{}, opts...)
+	value, remarks, err := q.ask(ctx, text, opts...)
 	if err != nil {
-		return nil, err
-	}
-	if err := seen.whole(warnings); err != nil {
 		return nil, err
 	}
 	sample, err := single(value)
 	if err != nil {
 		return nil, err
 	}
+	if len(q.remarks) == 0 {
+		q.remarks = remarks
+	}
 	if v := float64(sample.Value); math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil, found(model.ReadingError, "the query gives %v, which is no measurement (a division by zero?)", v)
 	}
 	return sample, nil
+}
+
+// ask asks an instant query and returns an answer that is whole, with what the
+// server remarks on it.
+func (s *Source) ask(ctx context.Context, text string, opts ...promapi.Option) (prom.Value, []string, error) {
+	ctx, seen := withSniff(ctx)
+	sent := s.opts.Now()
+	value, warnings, infos, err := s.api.Query(ctx, text, time.Time{}, opts...)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := seen.whole(warnings); err != nil {
+		return nil, nil, err
+	}
+	if at, ok := evaluatedAt(value); ok {
+		s.guard.readEvaluation(at, sent, s.opts.Now())
+	}
+	return value, infos, nil
+}
+
+// evaluatedAt is the server's time of an instant query: every sample of the
+// answer carries it, and an answer without one does not tell.
+func evaluatedAt(value prom.Value) (time.Time, bool) {
+	switch v := value.(type) {
+	case *prom.Scalar:
+		return v.Timestamp.Time(), true
+	case prom.Vector:
+		if len(v) > 0 {
+			return v[0].Timestamp.Time(), true
+		}
+	}
+	return time.Time{}, false
 }
 
 // single wants one float, and no answer is never zero.
@@ -185,13 +228,16 @@ func single(value prom.Value) (*prom.Sample, error) {
 
 // history is the window up to the moment of the value. A sample that is missing,
 // not finite or a histogram is a gap, and so is every series but the value's
-// own.
+// own. Samples that are not in order of time, or not of the window, are no
+// evidence at all: one of them could stand before another and hide it. A server
+// that aligns the window to its step may be a step off.
 func (q *query) history(ctx context.Context, own prom.Metric) ([]model.Sample, error) {
 	ctx, seen := withSniff(ctx)
 	step := q.spec.Step.Std()
 	steps := (q.spec.Window.Std() + step - 1) / step // whole ones, so that the last sample is that of the value
+	start := q.asked.Add(-steps * step)
 	value, warnings, _, err := q.api.QueryRange(ctx, q.spec.Query,
-		promapi.Range{Start: q.asked.Add(-steps * step), End: q.asked, Step: step}, q.young()...)
+		promapi.Range{Start: start, End: q.asked, Step: step}, q.young()...)
 	if err != nil {
 		return nil, err
 	}
@@ -203,13 +249,19 @@ func (q *query) history(ctx context.Context, own prom.Metric) ([]model.Sample, e
 		return nil, found(model.ReadingError, "a range query gives a %s", value.Type())
 	}
 	var out []model.Sample
+	last := start.Add(-step - time.Millisecond)
 	for _, stream := range matrix {
 		if !stream.Metric.Equal(own) {
 			continue
 		}
 		for _, p := range stream.Values {
-			if v := float64(p.Value); !math.IsNaN(v) && !math.IsInf(v, 0) {
-				out = append(out, model.Sample{At: p.Timestamp.Time().UTC(), Value: v})
+			at := p.Timestamp.Time().UTC()
+			if !at.After(last) || at.After(q.asked.Add(step)) {
+				return nil, found(model.ReadingError, "its samples are not in order, or not of the window that was asked for")
+			}
+			last = at
+			if v := float64(p.Value); !at.After(q.asked) && !math.IsNaN(v) && !math.IsInf(v, 0) {
+				out = append(out, model.Sample{At: at, Value: v})
 			}
 		}
 	}

@@ -159,7 +159,7 @@ func TestANumberIsReadWithItsTimeAndHistory(t *testing.T) {
 		}, ""),
 	})
 	got := read(t, source(t, p), signals.Spec{Query: "sum(up)", Unit: "ratio", MaxAge: minute, Step: model.Duration(15 * time.Second), Window: minute})
-	if got.State != model.ReadingValue || got.Value != 0.25 || got.Unit != "ratio" || got.Detail != "" || !got.At.Equal(t0) || got.Step.Std() != 15*time.Second {
+	if got.State != model.ReadingValue || got.Value != 0.25 || got.Unit != "ratio" || got.Detail != "the server remarks: a remark is no warning" || !got.At.Equal(t0) || got.Step.Std() != 15*time.Second {
 		t.Errorf("reading is %+v", got)
 	}
 	want := []model.Sample{{At: t0.Add(-time.Minute), Value: 0.5}, {At: t0, Value: 0.25}}

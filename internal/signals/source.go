@@ -20,7 +20,10 @@ const (
 	DefaultTimeout = 5 * time.Second // of all queries of one signal in one Read
 	DefaultMaxBody = 4 << 20         // bytes of one answer: one series needs a hundredth of it
 	MaxHistory     = 2000            // samples in a window: more is a step that is too small
+	MaxSeries      = 20_000          // series of one answer that is no signal: the hosts of an inventory
 	concurrency    = 8               // signals asked at once: a Prometheus in trouble runs 20 queries
+	maxHeader      = 64 << 10        // bytes of an answer's header: a cookie of a login fits many times
+	maxFuture      = 5 * time.Second // a sample may be ahead of the question: two servers keep time by NTP
 )
 
 // Options say where Prometheus is. URL and Now are required.
@@ -39,6 +42,7 @@ type Options struct {
 type Spec struct {
 	Name   string
 	Query  string
+	Flaw   string // what a look at the query has found when the policy was loaded; "" for nothing
 	Unit   string
 	MaxAge model.Duration // how old a sample may be; 0: as old as Prometheus lets it be
 	Step   model.Duration // distance of two samples of the history
@@ -68,7 +72,7 @@ func New(o Options) (*Source, error) {
 		return nil, errors.New("prometheus: Now is required")
 	}
 	if o.RoundTripper == nil {
-		o.RoundTripper = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: concurrency}
+		o.RoundTripper = &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: concurrency, MaxResponseHeaderBytes: maxHeader}
 	}
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
@@ -87,10 +91,6 @@ func New(o Options) (*Source, error) {
 // API is the same Prometheus behind the same guards, for queries that are no
 // signals.
 func (s *Source) API() promapi.API { return s.api }
-
-// Skew is how far the server's clock is ahead of ours, by the Date of its last
-// answer: right to about a second. It is unknown before the first answer.
-func (s *Source) Skew() (ahead time.Duration, known bool) { return s.guard.skew() }
 
 // Read asks for every signal and returns one reading for each, by name, whatever
 // happens. A signal has one query under way at a time, also over several calls;
@@ -124,6 +124,9 @@ func (s *Source) read(ctx context.Context, spec Spec) model.Reading {
 		q.run(ctx)
 	case <-ctx.Done():
 		q.settle(model.ReadingError, "the query before it has not come back")
+	}
+	if spec.Flaw != "" && q.reading.State != model.ReadingValue {
+		q.settle(q.reading.State, q.reading.Detail+"; "+spec.Flaw)
 	}
 	return q.reading
 }

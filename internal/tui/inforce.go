@@ -86,6 +86,7 @@ func standing(sc *scene, fold bool) []fact {
 	}
 	list := []fact{fleetFact(sc)}
 	list = append(list, carrierFacts(sc)...)
+	list = append(list, clockFacts(sc)...)
 	list = append(list, policyFacts(sc)...)
 	for _, r := range sc.snap.Receipts {
 		list = append(list, fact{"record", "not on disk yet, keep this text: " + r, critical})
@@ -120,7 +121,9 @@ func fleetFact(sc *scene) fact {
 		mark, text = critical, "critical: "+text
 	}
 	text += ", " + sc.age(s.At) + " old"
-	if limit := sc.snap.World.Inventory.MaxAge.Std(); limit > 0 && !s.InventoryAt.IsZero() && sc.now.Sub(s.InventoryAt) > limit {
+	if inv := &sc.snap.World.Inventory; inv.Detail != "" && !s.InventoryAt.IsZero() {
+		mark, text = max(mark, stale), text+"; the list of hosts is "+sc.age(s.InventoryAt)+" old: "+inv.Detail
+	} else if limit := inv.MaxAge.Std(); limit > 0 && !s.InventoryAt.IsZero() && sc.now.Sub(s.InventoryAt) > limit {
 		mark, text = max(mark, stale), text+"; the list of hosts is stale, "+sc.age(s.InventoryAt)+" old"
 	}
 	return fact{"fleet", text, mark}
@@ -142,12 +145,22 @@ func carrierFacts(sc *scene) []fact {
 				f.text += ": " + c.Detail
 			}
 			f.text += "; b breaks glass"
+		case c.Detail != "":
+			f.ink, f.text = abnormal, c.Name+" connected: "+c.Detail
 		case !c.ReadAt.IsZero() && sc.now.Sub(c.ReadAt) > carrierOld:
 			f.ink, f.text = stale, c.Name+" connected, stale: last read "+sc.ago(c.ReadAt)
 		}
 		list, label = append(list, f), ""
 	}
 	return list
+}
+
+// clockFacts speaks only of clocks that do not agree.
+func clockFacts(sc *scene) []fact {
+	if c := &sc.snap.SignalsClock; c.State == incident.ClocksDiffer {
+		return []fact{{"clock", c.Text(), abnormal}}
+	}
+	return nil
 }
 
 // policyFacts speaks only of what is wrong: the version stands in the header.

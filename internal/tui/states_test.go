@@ -44,6 +44,19 @@ func TestDeadCarrierSaysWhatToDo(t *testing.T) {
 	sitDown(t, newDesk(s), 120, 40).sees("~ carriers", "stale: last read 3m ago")
 }
 
+// One that answers and is not as it should be says so, and so do two clocks that do
+// not agree and a list of hosts that is not of now.
+func TestWhatAnswersAndIsWrongIsSaid(t *testing.T) {
+	s := trouble()
+	s.Carriers[0] = incident.CarrierView{Name: "etcd", Connected: true, ReadAt: night, Detail: "it lacks SHED03; ic reissue hands it over"}
+	s.SignalsClock = incident.ClockView{State: incident.ClocksDiffer, AheadS: 90, At: night}
+	s.World.Inventory.Detail = "this is the last list that is known: connection refused"
+	sitDown(t, newDesk(s), 200, 40).sees("! carriers", "etcd connected: it lacks SHED03; ic reissue hands it over",
+		"! clock", "1m30s ahead of this machine", "old: this is the last list that is known: connection refused")
+	s.SignalsClock.State = incident.ClocksAgree
+	sitDown(t, newDesk(s), 200, 40).seesNot("! clock")
+}
+
 // A plan shows orders by what they do; a value that is something else as it is.
 func TestPlanShowsOrdersInWords(t *testing.T) {
 	value := token(t, shedDirective()) + " " + token(t, bypassDirective())

@@ -98,7 +98,12 @@ func (s *scene) quiet() {
 
 func drawChain(r *rand.Rand, now int64, n int) chain {
 	c := chain{tier: 1 + r.IntN(4), since: now - pick[int64](r, 30, 60, 100, 599, 600, 2000), ids: []string{id(n)}}
+	signers := func() []string {
+		return pick(r, nil, []string{pick(r, people[:5]...)}, []string{machines[0]}, []string{machines[0]}, []string{machines[1]}, []string{machines[0], pick(r, people[:5]...)})
+	}
+	c.shedBy = signers()
 	if often(r, 5) {
+		c.stepBy = signers()
 		c.percent, c.ids, c.ramp = pick(r, 10, 25, 50), append(c.ids, id(n+1)), id(n)
 		c.stepAt = now - min(now-c.since, pick[int64](r, 10, 30, 119, 120, 500))
 	}
@@ -174,7 +179,11 @@ func (q *request) drawPeople(r *rand.Rand, p *rules, right *policy.Right, s *sce
 	if len(holders) > 0 && often(r, 8) {
 		q.Actor = pick(r, holders...)
 	}
-	if often(r, 7) {
+	role := p.root.Roles[right.Who]
+	switch {
+	case right.Ends == model.Shed && len(role.Machines) > 0 && often(r, 5):
+		q.Actor = role.Machines[0] // without command, as machines are
+	case often(r, 7):
 		s.holder = q.Actor
 	}
 	group := membersOf(p.root, []string{right.Cosign.Of})

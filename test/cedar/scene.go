@@ -29,6 +29,8 @@ type chain struct {
 	stepAt  int64 // when the ramp's last step began
 	ids     []string
 	ramp    string
+	shedBy  []string // who signed the shed
+	stepBy  []string // who signed the ramp's last step
 }
 
 // standing is another directive in force that a request may end.
@@ -116,13 +118,13 @@ func (o *standing) issued(fleet string) model.Issued {
 func (c *chain) issued(fleet, scope string) []model.Issued {
 	shed := model.Directive{ID: c.ids[0], Fleet: fleet, Scope: scope, Kind: model.Shed, Tier: c.tier, NotBefore: at(c.since)}
 	if c.percent == 0 {
-		return []model.Issued{{Directive: shed}}
+		return []model.Issued{{Directive: shed, Signers: c.shedBy}}
 	}
 	ramp := model.Directive{
 		ID: c.ids[1], Fleet: fleet, Scope: scope, Kind: model.End, Ends: model.Shed, IDs: c.ids[:1],
 		From: c.tier, To: c.tier - 1, Ramp: c.ramp, Percent: c.percent, NotBefore: at(c.stepAt),
 	}
-	return []model.Issued{{Directive: shed, EndedBy: ramp.ID}, {Directive: ramp}}
+	return []model.Issued{{Directive: shed, EndedBy: ramp.ID, Signers: c.shedBy}, {Directive: ramp, Signers: c.stepBy}}
 }
 
 // history is a reading with a sample every step: no number, then the value.

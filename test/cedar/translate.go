@@ -74,10 +74,10 @@ func (p *rules) row(right *policy.Right, name, who string) []string {
 	out := []string{who, fmt.Sprintf("context.kind == %q", right.Kind), fmt.Sprintf("context.reach <= %d", maxTier), within("context.scope", right.Scope)}
 	switch right.Kind {
 	case model.Shed:
-		return append(out, tiers(right.Tiers, "context.tier"), stillOpen)
+		return append(out, tiers(right.Tiers, "context.tier"), stillOpen, p.noMachineInAFreeze())
 	case model.Off:
 		// What may be a control is no feature, and no row switches it off.
-		out = append(out, "!("+p.mayBeControl()+")", stillOpen)
+		out = append(out, "!("+p.mayBeControl()+")", stillOpen, p.noMachineInAFreeze())
 		if p.states[policy.Features].Active {
 			out = append(out, within("context.feature", sorted(p.docs.Features.Features)))
 		}
@@ -91,7 +91,7 @@ func (p *rules) row(right *policy.Right, name, who string) []string {
 		if right.Dimmer == nil {
 			return append(out, "false")
 		}
-		return append(out, stillOpen, fmt.Sprintf("context.target >= %d && context.target <= %d && context.floor >= %d && context.ceiling <= %d",
+		return append(out, stillOpen, p.noMachineInAFreeze(), fmt.Sprintf("context.target >= %d && context.target <= %d && context.floor >= %d && context.ceiling <= %d",
 			right.Dimmer.TargetMS.From, right.Dimmer.TargetMS.To, right.Dimmer.Floor, right.Dimmer.Ceiling))
 	case model.Bypass:
 		return append(out, p.bypass(right)...)
@@ -132,8 +132,26 @@ func (p *rules) calm() string {
 	return strings.Join(out, " && ")
 }
 
+// mayRecover is who may: whoever is in command; a machine, where machines of the
+// same role have signed all of the chain, or where the last step of its ramp is
+// one of theirs or has a person's signature.
+func (p *rules) mayRecover(right *policy.Right) string {
+	role := p.root.Roles[right.Who]
+	theirs := func(what string) string { return quotedList(role.Machines) + ".containsAll(" + what + ")" }
+	return fmt.Sprintf("((%s) || (%s.contains(context.actor) && (\n   (%s && !context.chain.shed_by.isEmpty() && (context.chain.percent == 0 || (%s && !context.chain.step_by.isEmpty()))) ||\n"+
+		"   (context.chain.percent > 0 && ((%s && !context.chain.step_by.isEmpty()) || %s.containsAny(context.chain.step_by))))))",
+		inCommand, quotedList(sorted(p.root.Machines)), theirs("context.chain.shed_by"), theirs("context.chain.step_by"), theirs("context.chain.step_by"),
+		quotedList(sorted(p.root.People)))
+}
+
+// noMachineInAFreeze: a freeze stops what machines would do by themselves, and no
+// person.
+func (p *rules) noMachineInAFreeze() string {
+	return fmt.Sprintf("(!%s.contains(context.actor) || %s)", quotedList(sorted(p.root.Machines)), noFreeze)
+}
+
 func (p *rules) recovery(right *policy.Right) []string {
-	out := []string{tiers(right.Tiers, "context.from"), inCommand, noFreeze, "context.chain.tier > 0",
+	out := []string{tiers(right.Tiers, "context.from"), p.mayRecover(right), noFreeze, "context.chain.tier > 0",
 		"context.from == context.chain.tier", "context.from - context.to == 1", "context.whole",
 		"(context.chain.percent == 0 || context.ramp == context.chain.ramp)"}
 	var cases []string
@@ -163,17 +181,19 @@ func (p *rules) rehearsed(right *policy.Right) string {
 	return "(" + strings.Join(out, " || ") + ")"
 }
 
-// busy is that an event runs which wants at least the tier that is left.
-func busy(e *policy.Event) string {
+// busy is that an event runs which wants at least the tier that is left. No
+// service knows more tiers than the ladder.
+func (p *rules) busy(e *policy.Event) string {
+	tier := min(e.Tier, len(p.docs.Ladder.Tiers))
 	return fmt.Sprintf("(context.now >= %d && context.now < %d && context.from >= %d && (context.scope == \"*\" || %s))",
-		e.From.Unix(), e.Until.Unix(), e.Tier, within("context.scope", e.Scope))
+		e.From.Unix(), e.Until.Unix(), tier, within("context.scope", e.Scope))
 }
 
 func (p *rules) noMachineWhileBusy() string {
 	out := "true"
 	for _, name := range sorted(p.docs.Ladder.Schedule) {
 		e := p.docs.Ladder.Schedule[name]
-		out += fmt.Sprintf(" && (!%s || !%s.contains(context.actor))", busy(&e), quotedList(sorted(p.root.Machines)))
+		out += fmt.Sprintf(" && (!%s || !%s.contains(context.actor))", p.busy(&e), quotedList(sorted(p.root.Machines)))
 	}
 	return out
 }
@@ -226,7 +246,7 @@ func (p *rules) leaving(n int, blind bool) string {
 	for _, name := range sorted(p.docs.Ladder.Schedule) {
 		e := p.docs.Ladder.Schedule[name]
 		for _, c := range tier.Leave {
-			out = append(out, fmt.Sprintf("(!%s || context.%s.steady >= %d)", busy(&e), c.Signal, int64(e.Soak.Std().Seconds())))
+			out = append(out, fmt.Sprintf("(!%s || context.%s.steady >= %d)", p.busy(&e), c.Signal, int64(e.Soak.Std().Seconds())))
 		}
 	}
 	for _, c := range tier.Leave {
@@ -309,11 +329,11 @@ func (p *rules) withoutRow(out *strings.Builder, names []string) {
 			continue
 		}
 		holders := append(membersOf(p.root, role.Members), role.Machines...)
-		fmt.Fprintf(out, "permit (principal, action, resource) when {\n  !%s &&\n  context.signers.containsAny(%s) &&\n  %s &&\n"+
-			"  (context.kind == \"shed\" && context.tier <= %d ||\n"+
-			"   context.kind == \"off\" && !(%s) ||\n"+
+		fmt.Fprintf(out, "permit (principal, action, resource) when {\n  !%[1]s &&\n  context.signers.containsAny(%[2]s) &&\n  %[3]s &&\n"+
+			"  (context.kind == \"shed\" && context.tier <= %[4]d && %[5]s ||\n"+
+			"   context.kind == \"off\" && !(%[6]s) && %[5]s ||\n"+
 			"   context.kind == \"end\" && context.ends == \"bypass\" && context.misfits == 0 && context.fits + context.unknown > 0)\n};\n",
-			within("context.right", names), signerList(holders), stillOpen, role.MaxTier, p.mayBeControl())
+			within("context.right", names), signerList(holders), stillOpen, role.MaxTier, p.noMachineInAFreeze(), p.mayBeControl())
 	}
 }
 
@@ -351,7 +371,8 @@ func (q *request) ask(p *rules, s *scene) cedar.Request {
 		"fit":    types.Boolean(s.clock == model.ClockOK || s.clock == model.ClockUnknown),
 		"holder": types.String(s.holder), "lease": types.Long(s.until), "frozen": s.frozen(), "used": types.Long(s.usedToday(d)), "live": types.Long(s.live(d)),
 		"together": types.Long(s.together(p, d)), "used_right": types.Long(s.age(d.Right)), "ages": s.ages(p), "waited": s.waited(p, d),
-		"chain": types.NewRecord(types.RecordMap{"tier": types.Long(c.tier), "since": types.Long(c.since), "percent": types.Long(c.percent), "step": types.Long(c.stepAt), "ramp": types.String(c.ramp)}),
+		"chain": types.NewRecord(types.RecordMap{"tier": types.Long(c.tier), "since": types.Long(c.since), "percent": types.Long(c.percent), "step": types.Long(c.stepAt), "ramp": types.String(c.ramp),
+			"shed_by": names(c.shedBy), "step_by": names(c.stepBy)}),
 	}
 	if !d.NotAfter.IsZero() {
 		context["until"] = types.Long(d.NotAfter.Unix())
@@ -372,6 +393,14 @@ func (q *request) ask(p *rules, s *scene) cedar.Request {
 		Principal: types.NewEntityUID("Signer", types.String(q.Actor)), Action: types.NewEntityUID("Action", types.String(d.Right)),
 		Resource: types.NewEntityUID("Scope", types.String(d.Scope)), Context: types.NewRecord(context),
 	}
+}
+
+func names(of []string) types.Set {
+	out := make([]types.Value, len(of))
+	for i, name := range of {
+		out[i] = types.String(name)
+	}
+	return types.NewSet(out...)
 }
 
 // reach is the tier that a role has to reach for it.

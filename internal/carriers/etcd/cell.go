@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/degradedmode/ic/internal/directive"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -43,6 +44,36 @@ func (c *Carrier) CosignSwap(ctx context.Context, id string, previous int64, val
 		return 0, err
 	}
 	return c.swap(ctx, "write the proposal "+id, c.prefix+"cosign/"+id, previous, value)
+}
+
+// MaxProposals is how many proposals are listed: none is ever deleted, and the
+// newest are those that still wait.
+const MaxProposals = 256
+
+// CosignList reads the newest proposals, by id. What is no proposal by form and
+// length is left out.
+func (c *Carrier) CosignList(ctx context.Context) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, WriteLimit)
+	defer cancel()
+	under := c.prefix + "cosign/"
+	out := make(map[string]string)
+	err := c.retry(ctx, func(client *clientv3.Client) error {
+		// Ids begin with their time, so the last keys are the newest.
+		got, err := client.Get(ctx, under, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByKey, clientv3.SortDescend), clientv3.WithLimit(MaxProposals))
+		if err != nil {
+			return err
+		}
+		for _, kv := range got.Kvs {
+			if id, token := strings.TrimPrefix(string(kv.Key), under), string(kv.Value); deliverable(id, token) {
+				out[id] = token
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, c.explain("list the proposals", err)
+	}
+	return out, nil
 }
 
 func (c *Carrier) get(ctx context.Context, what, key string) (Cell, error) {

@@ -19,13 +19,17 @@ var (
 	ErrExists = errors.New("etcd holds another value there already; read it again")
 	// ErrUnreachable: nobody answered in time. A write may have happened; the
 	// same write may be repeated.
-	ErrUnreachable = errors.New("etcd is unreachable")
+	ErrUnreachable = errors.New("etcd is unreachable; hosts keep what they hold, and breaking glass does not need it")
 	// ErrReadOnly: the store is full and takes no writes; reads still work.
 	ErrReadOnly = errors.New("etcd is full and read-only: compact and defragment it, then disarm its alarm; until then use another carrier")
+	// ErrCorrupt: its members hold different data, and it says so itself.
+	ErrCorrupt = errors.New("etcd has found its own data corrupt and is read-only: restore it from a backup, then ic reissue; until then use another carrier")
+	// ErrBusy: it answered that it has too much to do.
+	ErrBusy = errors.New("etcd has more requests than it can serve: try again, or use another carrier")
 	// ErrAuth: etcd answered and refused the credentials.
 	ErrAuth = errors.New("etcd refuses the credentials: check user, password or client certificate and the role's permission on /ic/")
 	// ErrNoQuorum: a member answered and cannot reach enough of the others.
-	ErrNoQuorum = errors.New("etcd has no leader: too many of its members are down")
+	ErrNoQuorum = errors.New("etcd has no leader: too many of its members are down or cut off; hosts keep what they hold, use another carrier")
 )
 
 // maxDetail bounds what is quoted of etcd's own words, in bytes.
@@ -48,11 +52,13 @@ func kindOf(err error) error {
 		of   []error
 	}{
 		{ErrReadOnly, []error{rpctypes.ErrNoSpace}},
+		{ErrCorrupt, []error{rpctypes.ErrCorrupt}},
+		{ErrBusy, []error{rpctypes.ErrTooManyRequests}},
 		{ErrAuth, []error{
 			rpctypes.ErrPermissionDenied, rpctypes.ErrAuthFailed, rpctypes.ErrInvalidAuthToken, rpctypes.ErrUserEmpty,
 			rpctypes.ErrUserNotFound, rpctypes.ErrAuthOldRevision,
 		}},
-		{ErrNoQuorum, []error{rpctypes.ErrNoLeader, rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrTimeoutDueToLeaderFail}},
+		{ErrNoQuorum, []error{rpctypes.ErrNoLeader, rpctypes.ErrTimeout, rpctypes.ErrTimeoutDueToConnectionLost, rpctypes.ErrTimeoutDueToLeaderFail, rpctypes.ErrUnhealthy}},
 		{context.Canceled, []error{context.Canceled}},
 		{ErrUnreachable, []error{context.DeadlineExceeded}},
 	} {
@@ -83,6 +89,9 @@ func reason(err error) string {
 	}
 	return text
 }
+
+// isUnknownCall: something stands in for etcd that serves its keys only.
+func isUnknownCall(err error) bool { return codeOf(err) == codes.Unimplemented }
 
 func unavailable(err error) bool { return codeOf(err) == codes.Unavailable }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/degradedmode/ic/internal/directive"
@@ -55,6 +56,7 @@ type Options struct {
 	DialTimeout time.Duration // of authentication; 0: 2 s
 
 	FullReadEvery time.Duration                        // 0: DefaultFullRead
+	Spread        time.Duration                        // one of a fleet: FleetSpread; 0: a reader alone, which comes back at once
 	Now           func() time.Time                     // for Status.LastFullRead
 	After         func(time.Duration) <-chan time.Time // time.After outside of tests
 	Rand          func() float64                       // jitter, in [0, 1)
@@ -65,6 +67,7 @@ type Carrier struct {
 	opts   Options
 	prefix string
 	most   int             // MaxDirectives; tests want fewer
+	held   atomic.Bool     // no new connection now
 	ctx    context.Context // of the connection, not of a call
 	cancel context.CancelFunc
 
@@ -129,6 +132,16 @@ func (c *Carrier) connect(ctx context.Context) (*clientv3.Client, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		dial = min(dial, time.Until(deadline))
 	}
+	dialing := []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(failFast),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: firstRedial, Multiplier: redialFactor, Jitter: redialJitter, MaxDelay: maxRedial},
+			MinConnectTimeout: c.opts.DialTimeout,
+		}),
+	}
+	if c.opts.Spread > 0 {
+		dialing = append(dialing, grpc.WithContextDialer(c.dial))
+	}
 	client, err := clientv3.New(clientv3.Config{
 		Context: c.ctx, Endpoints: c.opts.Endpoints, TLS: c.opts.TLS,
 		Username: c.opts.Username, Password: c.opts.Password, DialTimeout: dial,
@@ -136,13 +149,7 @@ func (c *Carrier) connect(ctx context.Context) (*clientv3.Client, error) {
 		MaxCallRecvMsgSize: maxResponse, MaxCallSendMsgSize: maxResponse,
 		MaxUnaryRetries: 2, // the second is for a token of etcd's that has expired; ours are in retry
 		Logger:          zap.NewNop(),
-		DialOptions: []grpc.DialOption{
-			grpc.WithChainUnaryInterceptor(failFast),
-			grpc.WithConnectParams(grpc.ConnectParams{
-				Backoff:           backoff.Config{BaseDelay: firstRedial, Multiplier: redialFactor, Jitter: redialJitter, MaxDelay: maxRedial},
-				MinConnectTimeout: c.opts.DialTimeout,
-			}),
-		},
+		DialOptions:     dialing,
 	})
 	if err != nil {
 		return nil, err

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/degradedmode/ic/internal/carriers/etcd"
+	"github.com/oklog/ulid/v2"
 	"go.etcd.io/etcd/server/v3/embed"
+	"google.golang.org/grpc"
 )
 
 func TestADirectiveIsWrittenOnce(t *testing.T) {
@@ -149,6 +151,48 @@ func TestTwoCosignersDoNotLoseOneAnother(t *testing.T) {
 	}
 }
 
+func TestTheNewestProposalsAreListed(t *testing.T) {
+	fleet := fleetOf(t)
+	c := open(t, options(shared.addr, fleet))
+	if list, err := c.CosignList(t.Context()); err != nil || len(list) != 0 {
+		t.Fatalf("before anything was proposed: %v, %v", list, err)
+	}
+	stranger := raw(t, shared.addr)
+	var ids []string
+	for i := range etcd.MaxProposals + 10 {
+		id := ulid.MustNew(uint64(1_700_000_000_000+i), ulid.DefaultEntropy()).String()
+		ids = append(ids, id)
+		if _, err := stranger.Put(t.Context(), "/ic/"+fleet+"/cosign/"+id, "proposal-"+id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newest := ids[len(ids)-1]
+	if _, err := stranger.Put(t.Context(), "/ic/"+fleet+"/cosign/"+newest, strings.Repeat("x", 4097)); err != nil {
+		t.Fatal(err)
+	}
+	put(t, c, newID()) // a directive is no proposal
+	list, err := c.CosignList(t.Context())
+	if err != nil || len(list) != etcd.MaxProposals-1 {
+		t.Fatalf("%d proposals, %v", len(list), err)
+	}
+	if list[ids[len(ids)-2]] == "" || list[ids[0]] != "" || list[newest] != "" {
+		t.Error("not the newest are listed, or one that is too long")
+	}
+}
+
+func TestWhatServesKeysOnlyHasNoHealthToTell(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := grpc.NewServer()
+	go bare.Serve(l)
+	t.Cleanup(bare.Stop)
+	if note, err := open(t, options(l.Addr().String(), fleetOf(t))).Health(t.Context()); note != "" || err != nil {
+		t.Errorf("it says %q, %v", note, err)
+	}
+}
+
 func TestADeadEtcdGivesAnErrorWithinTheDeadline(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, says nothing
 	if err != nil {
@@ -226,6 +270,11 @@ func TestWrongCredentialsAreNamed(t *testing.T) {
 	}
 	if err := with("root", "secret"); err != nil {
 		t.Errorf("the right password: %v", err)
+	}
+	o := options(s.addr, fleetOf(t))
+	o.Username, o.Password = "nobody", "secret"
+	if note, err := open(t, o).Health(t.Context()); note != "" || err != nil {
+		t.Errorf("whoever may not ask for the health is told %q, %v", note, err)
 	}
 	for _, c := range [][2]string{{"root", "wrong"}, {"nobody", "secret"}, {"", ""}} {
 		err := with(c[0], c[1])

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/url"
 	"os"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/degradedmode/ic/internal/carriers"
 	"github.com/degradedmode/ic/internal/carriers/etcd"
+	"github.com/degradedmode/ic/internal/drill/proxy"
 	"github.com/oklog/ulid/v2"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long a test waits for something that should happen at once.
-const patience = 20 * time.Second
+const patience = 40 * time.Second
 
 // shared is the etcd of every test that does not hurt its server. Tests keep
 // apart by their fleets.
@@ -205,78 +205,28 @@ func (w *watcher) has(ids ...string) func() bool {
 	}
 }
 
-// proxy is a wire that a test can cut: connections die and new ones are refused.
-type proxy struct {
-	net.Listener
-	mu     sync.Mutex
-	target string
-	conns  map[net.Conn]bool
-	isCut  bool
-}
-
-func newProxy(t *testing.T, target string) *proxy {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// newProxy is a wire that a test can cut: connections die and new ones do too.
+func newProxy(t *testing.T, target string) *proxy.Proxy {
+	t.Helper()
+	p, err := proxy.Listen(target)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{Listener: l, target: target, conns: map[net.Conn]bool{}}
-	go p.serve()
-	t.Cleanup(func() { l.Close(); p.cut() })
+	t.Cleanup(func() { p.Close() })
 	return p
 }
 
-func (p *proxy) serve() {
-	for {
-		in, err := p.Accept()
-		if err != nil {
-			return
-		}
-		p.mu.Lock()
-		refuse, target := p.isCut, p.target
-		p.mu.Unlock()
-		if refuse {
-			in.Close()
-			continue
-		}
-		out, err := net.Dial("tcp", target)
-		if err != nil {
-			in.Close()
-			continue
-		}
-		for _, pair := range [][2]net.Conn{{in, out}, {out, in}} {
-			p.mu.Lock()
-			p.conns[pair[0]] = true
-			p.mu.Unlock()
-			go func() {
-				buf := make([]byte, 32<<10)
-				for {
-					n, err := pair[0].Read(buf)
-					if err != nil {
-						break
-					}
-					if _, err := pair[1].Write(buf[:n]); err != nil {
-						break
-					}
-				}
-				pair[0].Close()
-				pair[1].Close()
-			}()
-		}
+func cut(t *testing.T, p *proxy.Proxy) {
+	t.Helper()
+	if err := p.Cut(proxy.Reset); err != nil {
+		t.Fatal(err)
 	}
 }
 
-func (p *proxy) cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.isCut = true
-	for c := range p.conns {
-		c.Close()
-		delete(p.conns, c)
+func heal(t *testing.T, p *proxy.Proxy, target string) {
+	t.Helper()
+	p.SetTarget(target)
+	if err := p.Heal(); err != nil {
+		t.Fatal(err)
 	}
-}
-
-func (p *proxy) heal(target string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.isCut, p.target = false, target
 }

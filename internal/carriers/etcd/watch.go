@@ -53,7 +53,7 @@ func (c *Carrier) Watch(ctx context.Context, sink func(id, token string), status
 		status(w.state)
 		select {
 		case <-ctx.Done():
-		case <-c.opts.After(waitAfter(w.failures, c.opts.Rand())):
+		case <-c.opts.After(c.opts.wait(w.failures)):
 		}
 		w.failures++
 	}
@@ -71,12 +71,15 @@ type watch struct {
 // round is one full read and the watch from its revision on, which no event can
 // fall between. It ends without an error when the next full read is due.
 func (w *watch) round(ctx context.Context) error {
+	w.hold(false)
 	full, err := w.All(ctx)
+	w.hold(true)
 	if err != nil {
 		return err
 	}
-	w.state = carriers.Status{Connected: true, LastFullRead: w.opts.Now(), Err: full.Note}
-	for _, id := range slices.Sorted(maps.Keys(full.Tokens)) { // oldest first
+	ids := slices.Sorted(maps.Keys(full.Tokens)) // oldest first
+	w.state = carriers.Status{Connected: true, LastFullRead: w.opts.Now(), Present: ids, Err: full.Note}
+	for _, id := range ids {
 		w.deliver(id, full.Tokens[id])
 	}
 	w.status(w.state)

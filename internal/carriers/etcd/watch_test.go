@@ -25,11 +25,11 @@ func TestAWatchDeliversWhatIsThereAndWhatComesEachOnce(t *testing.T) {
 func TestACutWireIsSaidAndHealsByAFullRead(t *testing.T) {
 	p := newProxy(t, shared.addr)
 	direct := open(t, options(shared.addr, fleetOf(t)))
-	w := watch(t, open(t, options(p.Addr().String(), fleetOf(t))))
+	w := watch(t, open(t, options(p.Addr(), fleetOf(t))))
 	w.until(t, "connected", func() bool { return w.status.Connected })
 	read := w.status.LastFullRead
 
-	p.cut()
+	cut(t, p)
 	w.until(t, "the cut in the status", func() bool { return !w.status.Connected && w.status.Err != "" })
 	if !w.status.LastFullRead.Equal(read) {
 		t.Error("the status forgot when it last read everything")
@@ -38,7 +38,7 @@ func TestACutWireIsSaidAndHealsByAFullRead(t *testing.T) {
 	put(t, direct, missed)
 	w.until(t, "a refused reconnect", func() bool { return len(w.statuses) >= 3 && w.tokens[missed] == "" })
 
-	p.heal(shared.addr)
+	heal(t, p, shared.addr)
 	w.until(t, "what was missed", w.has(missed))
 	w.until(t, "a newer full read", func() bool {
 		return w.status.Connected && w.status.Err == "" && w.status.LastFullRead.After(read)
@@ -56,17 +56,17 @@ func TestAWatchOutlivesARestartOfEtcd(t *testing.T) {
 	}
 	p := newProxy(t, first.addr)
 	before, after := newID(), newID()
-	c := open(t, options(p.Addr().String(), fleetOf(t)))
+	c := open(t, options(p.Addr(), fleetOf(t)))
 	put(t, c, before)
 	w := watch(t, c)
 	w.until(t, "the first token", w.has(before))
 
-	p.cut() // or etcd waits 7 s for its watchers to leave
+	cut(t, p) // or etcd waits 7 s for its watchers to leave
 	first.Close()
 	w.until(t, "the loss", func() bool { return !w.status.Connected })
 	second := startOwn(t, dir, nil)
-	t.Cleanup(p.cut)
-	p.heal(second.addr)
+	t.Cleanup(func() { cut(t, p) })
+	heal(t, p, second.addr)
 	put(t, open(t, options(second.addr, fleetOf(t))), after)
 	w.until(t, "a token of after the restart", w.has(before, after))
 }
