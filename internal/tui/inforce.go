@@ -164,10 +164,10 @@ func policyFacts(sc *scene) []fact {
 func incidentFacts(sc *scene, fold bool) []fact {
 	in := &sc.snap.World.Incident
 	if in.ID == "" {
-		return []fact{{"incident", "no incident is open: i opens one and gives you command", normal}}
+		return append([]fact{{"incident", "no incident is open: i opens one and gives you command", normal}}, owedFacts(sc, fold)...)
 	}
 	if n := len(sc.snap.Blockers); fold && n > 1 {
-		return []fact{{"to close", fmt.Sprintf("%d in the way, first: %s", n, sc.snap.Blockers[0]), normal}}
+		return append([]fact{{"to close", fmt.Sprintf("%d in the way, first: %s", n, sc.snap.Blockers[0]), normal}}, owedFacts(sc, fold)...)
 	}
 	list := []fact{}
 	label := "to close"
@@ -176,6 +176,20 @@ func incidentFacts(sc *scene, fold bool) []fact {
 	}
 	if len(list) == 0 {
 		list = append(list, fact{"to close", "nothing is in the way: i closes the incident", normal})
+	}
+	return append(list, owedFacts(sc, fold)...)
+}
+
+// owedFacts are the reviews that uses of rights still owe. They keep nothing open.
+func owedFacts(sc *scene, fold bool) []fact {
+	n := len(sc.snap.Owed)
+	if fold && n > 1 {
+		return []fact{{"owed", fmt.Sprintf("%d reviews, first: %s", n, sc.snap.Owed[0].Text()), normal}}
+	}
+	var list []fact
+	label := "owed"
+	for _, o := range sc.snap.Owed {
+		list, label = append(list, fact{label, o.Text(), normal}), ""
 	}
 	return list
 }
