@@ -266,7 +266,7 @@ func resultFacts(e *executed) []fact {
 	}
 	label := "by hand"
 	for _, text := range r.Advice {
-		list, label = append(list, fact{label, text, abnormal}), ""
+		list, label = append(list, fact{label, strings.TrimPrefix(text, "by hand, now: "), abnormal}), ""
 	}
 	label = "carried"
 	for _, c := range r.Carriers {

@@ -102,6 +102,9 @@ func standing(sc *scene, fold bool) []fact {
 
 func fleetFact(sc *scene) fact {
 	s := &sc.snap.Skew
+	if advised(sc) {
+		return fact{"fleet", "the policy names no host: ic decides and logs, a person executes", unknown}
+	}
 	if s.Hosts == 0 || s.At.IsZero() {
 		return fact{"fleet", "no host has been read yet", unknown}
 	}
@@ -126,7 +129,16 @@ func fleetFact(sc *scene) fact {
 	return fact{"fleet", text, mark}
 }
 
+// advised reports whether nothing verifies what is decided: every verdict of such
+// a world says so.
+func advised(sc *scene) bool {
+	return len(sc.snap.Matrix) > 0 && sc.snap.Matrix[0].Verdict.Assurance == model.Advised
+}
+
 func carrierFacts(sc *scene) []fact {
+	if len(sc.snap.Carriers) == 0 && advised(sc) {
+		return nil
+	}
 	if len(sc.snap.Carriers) == 0 {
 		return []fact{{"carriers", "none is configured: orders go by break-glass (b)", unknown}}
 	}

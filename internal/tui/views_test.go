@@ -429,6 +429,18 @@ func TestReviewsOwed(t *testing.T) {
 	}
 }
 
+// Where no host verifies anything, that is said instead of what is missing.
+func TestAFleetWithoutHostsIsAdvised(t *testing.T) {
+	s := calm()
+	s.Carriers, s.Skew = nil, incident.SkewView{}
+	for i := range s.Matrix {
+		s.Matrix[i].Verdict.Assurance = model.Advised
+	}
+	screen := sitDown(t, newDesk(s), 100, 30)
+	screen.sees("the policy names no host: ic decides and logs, a person executes")
+	screen.seesNot("orders go by break-glass")
+}
+
 // What a person has to do by hand is said where no host does it.
 func TestAdviceIsShownWithTheOutcome(t *testing.T) {
 	list := resultFacts(&executed{result: incident.Result{State: incident.Advised, Advice: []string{"turn it off at the load balancer", "say so: ic recover"}}})
