@@ -16,7 +16,7 @@ import (
 // askFlags are the words of a wish.
 type askFlags struct {
 	scope, reason, evidence, feature, under, lasts string
-	tier                                           int
+	tier, target, floor, ceiling                   int
 	ids                                            []string
 }
 
@@ -26,7 +26,8 @@ func (f *askFlags) register(cmd *cobra.Command) {
 }
 
 func (f *askFlags) ask(right string) (decisions.Ask, error) {
-	ask := decisions.Ask{Right: right, Scope: f.scope, Tier: f.tier, Feature: f.feature, IDs: f.ids, Reason: f.reason, Evidence: f.evidence}
+	ask := decisions.Ask{Right: right, Scope: f.scope, Tier: f.tier, Feature: f.feature, IDs: f.ids, Reason: f.reason, Evidence: f.evidence,
+		TargetMS: f.target, Floor: f.floor, Ceiling: f.ceiling}
 	if f.under != "" {
 		m, err := model.ParseMoney(f.under)
 		if err != nil {
@@ -68,6 +69,9 @@ the hosts that report it. Without an open incident it opens one and you take com
 	cmd.Flags().StringVar(&f.feature, "feature", "", "feature to switch off")
 	cmd.Flags().StringVar(&f.under, "under", "", `smaller cap per item, like "20.00 USD"`)
 	cmd.Flags().StringVar(&f.lasts, "for", "", "shorter window, like 5m")
+	cmd.Flags().IntVar(&f.target, "target-ms", 0, "dimmer: latency to keep (default: the lowest the right covers)")
+	cmd.Flags().IntVar(&f.floor, "floor", 0, "dimmer: lowest share of requests with optional work, in percent (default: the right's)")
+	cmd.Flags().IntVar(&f.ceiling, "ceiling", 0, "dimmer: highest share, in percent (default: the right's)")
 	cmd.Flags().StringVar(&f.evidence, "evidence", "", "what you have seen, for a blind recovery")
 	cmd.Flags().StringSliceVar(&f.ids, "id", nil, "ids to end (default: all of the kind in scope)")
 	return cmd
@@ -301,9 +305,13 @@ func describePreview(w io.Writer, p *incident.Preview) {
 		}
 		fmt.Fprintf(w, "  worst case  %s %s: (%d hosts + %d) x %s a day; each item under %s\n",
 			word, e.WorstCase, e.Hosts, e.Replacements, e.PerHost, e.Under)
+		describeOthers(w, e)
 		fmt.Fprintf(w, "  ends        %s by itself on every host (%s)\n", e.Ends.UTC().Format("2006-01-02 15:04:05Z"), e.Lasts.Round(time.Second))
 	}
 	fmt.Fprintf(w, "  rehearsed   simulated %s, live %s\n", dateOr(p.Rehearsed.Simulated), dateOr(p.Rehearsed.Live))
+	if p.Review != "" {
+		fmt.Fprintf(w, "  afterwards  somebody of %s reviews it\n", p.Review)
+	}
 	if p.Command != "" {
 		fmt.Fprintf(w, "  command     %s\n", p.Command)
 	}
@@ -312,6 +320,13 @@ func describePreview(w io.Writer, p *incident.Preview) {
 	}
 	for _, r := range p.Reasons {
 		fmt.Fprintf(w, "  needs       %s\n", r)
+	}
+}
+
+// describeOthers says what other grants of the control may cost besides.
+func describeOthers(w io.Writer, e *decisions.Exposure) {
+	if !e.Others.IsZero() {
+		fmt.Fprintf(w, "  together    %s with the other grants of the control, which alone are worth %s\n", e.Together, e.Others)
 	}
 }
 

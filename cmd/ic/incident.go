@@ -207,6 +207,7 @@ func describeApproval(w io.Writer, p *incident.Approval) {
 	}
 	if e := p.Exposure; e != nil {
 		fmt.Fprintf(w, "  worst case  at most %s: (%d hosts + %d) x %s a day; each item under %s\n", e.WorstCase, e.Hosts, e.Replacements, e.PerHost, e.Under)
+		describeOthers(w, e)
 	}
 	for _, r := range p.Reasons {
 		fmt.Fprintf(w, "  needs       %s\n", r)

@@ -44,7 +44,7 @@ func TestKeyringSessions(t *testing.T) {
 			env.Setenv("IC_STATE_DIR", filepath.Join(env.WorkDir, "seat"))
 			env.Setenv("BUS", filepath.Join(home, "bus.conf"))
 			config := fmt.Sprintf("<busconfig><type>session</type><listen>unix:dir=%s</listen><auth>EXTERNAL</auth>"+
-				"<policy context=\"default\"><allow send_destination=\"*\"/><allow own=\"*\"/></policy></busconfig>\n", home)
+				"<policy context=\"default\"><allow send_destination=\"*\" eavesdrop=\"true\"/><allow eavesdrop=\"true\"/><allow own=\"*\"/></policy></busconfig>\n", home)
 			if err := os.WriteFile(env.Getenv("BUS"), []byte(config), 0o600); err != nil {
 				return err
 			}

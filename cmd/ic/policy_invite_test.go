@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/degradedmode/ic/internal/policy"
 )
@@ -40,7 +41,7 @@ func atSeat(t *testing.T, state string, args ...string) string {
 func TestTheInvitationWorksWithStockOpenSSH(t *testing.T) {
 	stock(t, "ssh-keygen")
 	state, home, mail := t.TempDir(), t.TempDir(), t.TempDir()
-	writeSeat(t, state)
+	writeSeat(t, state, time.Now().AddDate(1, 0, 0))
 	if err := os.Mkdir(filepath.Join(home, ".ssh"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -54,10 +54,11 @@ import (
 // and $SOON the one in three months.
 func TestSessions(t *testing.T) {
 	seat, whole := t.TempDir(), t.TempDir()
-	writeSeat(t, seat)
+	expires := time.Now().AddDate(1, 0, 0) // the same for both: one root
+	writeSeat(t, seat, expires)
 	today := time.Now().UTC().Truncate(24 * time.Hour)
 	params := policytest.Params()
-	params.Expires, params.Reviewed = time.Now().AddDate(1, 0, 0), today
+	params.Expires, params.Reviewed = expires, today
 	policytest.Write(t, whole, params)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
@@ -92,10 +93,10 @@ const scriptPatience = 60 * time.Second
 
 // writeSeat writes a state folder: configuration, keys, and a signed policy of a
 // production fleet without hosts.
-func writeSeat(t *testing.T, dir string) {
+func writeSeat(t *testing.T, dir string, expires time.Time) {
 	t.Helper()
 	params := policytest.Params()
-	params.Hosts, params.Expires = []policy.InventoryHost{}, time.Now().AddDate(1, 0, 0)
+	params.Hosts, params.Expires = []policy.InventoryHost{}, expires
 	opts := policytest.Write(t, filepath.Join(dir, "policy"), params)
 	if err := os.Mkdir(filepath.Join(dir, "keys"), 0o700); err != nil {
 		t.Fatal(err)

@@ -19,11 +19,12 @@ type Preview struct {
 	Cosign    string              `json:"cosign"`  // "nobody else", "1 of finance"
 	Exposure  *decisions.Exposure `json:"exposure,omitempty"`
 	Rehearsed model.Rehearsal     `json:"rehearsed"`
-	Journeys  []string            `json:"journeys"`  // what users can no longer do
-	UserText  string              `json:"user_text"` // what users see at that tier
-	Typed     string              `json:"typed"`     // text to type before it goes; "" for tightening
-	Opens     bool                `json:"opens"`     // it would open an incident and take command
-	Command   string              `json:"command"`   // who holds command; "" when it would open an incident
+	Review    string              `json:"review,omitempty"` // group that reviews each use afterwards
+	Journeys  []string            `json:"journeys"`         // what users can no longer do
+	UserText  string              `json:"user_text"`        // what users see at that tier
+	Typed     string              `json:"typed"`            // text to type before it goes; "" for tightening
+	Opens     bool                `json:"opens"`            // it would open an incident and take command
+	Command   string              `json:"command"`          // who holds command; "" when it would open an incident
 }
 
 // Act is a confirmed wish. Asked is false when nobody was asked (--yes without a

@@ -231,7 +231,7 @@ func (s *Scene) Judge(request model.Request) Preview {
 	verdict := decisions.Evaluate(b, w, &request)
 	p := Preview{
 		Request: request, Title: TitleOf(&request.Directive), Verdict: verdict, Reasons: sentences(&verdict),
-		Who: right.Who, Cosign: cosignText(right.Cosign), Rehearsed: w.Rehearsals[request.Directive.Right],
+		Who: right.Who, Cosign: cosignText(right.Cosign), Rehearsed: w.Rehearsals[request.Directive.Right], Review: right.Review,
 		Typed: typedFor(&request.Directive, verdict.Direction), Opens: w.Incident.OpenedAt.IsZero(),
 	}
 	if !p.Opens {

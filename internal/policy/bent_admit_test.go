@@ -281,3 +281,24 @@ func TestADimmerStaysWithinItsRow(t *testing.T) {
 		t.Errorf("the rights to dim are %v", got)
 	}
 }
+
+// Under a right that is not in force whoever may tighten may make a fleet do less,
+// and nothing else: a freeze of a year would keep everybody from recovering, and
+// no row bounds it.
+func TestBentWithoutItsRowNothingIsUnbounded(t *testing.T) {
+	_, b, _ := policytest.Shop(t)
+	now := policytest.Now()
+	for _, kind := range []model.Kind{model.Freeze, model.Ping, model.Dimmer} {
+		d := model.Directive{Fleet: policytest.Fleet, Kind: kind, Scope: model.AnyScope, Right: "unheard-of", Policy: b.Ref,
+			IssuedAt: now, NotBefore: now, NotAfter: now.AddDate(1, 0, 0), TargetMS: 1, Floor: 1, Ceiling: 1}
+		for _, who := range []string{templates.Ines, templates.LadderController} {
+			if code := b.AdmitNamed(&d, who, nil, now); code != model.CodeUnknownRight {
+				t.Errorf("%s by %s under no right: %q", kind, who, code)
+			}
+		}
+	}
+	shed := model.Directive{Fleet: policytest.Fleet, Kind: model.Shed, Tier: 2, Scope: model.AnyScope, Right: "unheard-of", Policy: b.Ref, IssuedAt: now, NotBefore: now}
+	if code := b.AdmitNamed(&shed, templates.Ines, nil, now); code != "" {
+		t.Errorf("a shed under no right: %q", code)
+	}
+}

@@ -147,6 +147,7 @@ func boundBends() []bent {
 		{"authorization-opens", e, "stock.yaml", "protects: authorization\n    fails: closed", "protects: authorization\n    fails: open", "controls.basket-owner.fails", "authorization never opens"},
 		{"live-over-per-day", e, payments, "per_day: 4\n      live: 1", "per_day: 4\n      live: 5", small + ".bypass.live", "live is at most per_day"},
 		{"no-second", e, payments, "after: 10m", "after: 0s", alone + ".no_second.after", "used at once"},
+		{"no-second", e, payments, "after: 10m", "after: 13m", alone + ".no_second.after", "so it can never have waited 13m"},
 		{"no-second", e, payments, "of: risk-bypass-medium-orders", "of: risk-bypass-small-orders", alone + ".no_second.of", "so nobody can fail to come"},
 		{"no-second", e, payments, "of: risk-bypass-medium-orders", "of: risk-bypass-large-orders", alone + ".no_second.of", `grants no bypass "risk-bypass-large-orders"`},
 		{"no-second", e, payments, `under: "100.00 USD"`, `under: "200.00 USD"`, alone + ".bypass.under", "under is 200.00 USD, in risk-bypass-medium-orders it is 200.00 USD"},

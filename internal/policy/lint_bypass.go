@@ -67,6 +67,8 @@ func noSecond(l *lint, say say, file, path string, r *Right) {
 		say(file, at+".of", "%s bypasses %s, this right %s", r.NoSecond.Of, first.Bypass.Control, r.Bypass.Control)
 	case first.Cosign.Count < 1:
 		say(file, at+".of", "%s wants nobody besides the one who asks, so nobody can fail to come", r.NoSecond.Of)
+	case r.NoSecond.After >= first.LeadTime()+first.Bypass.Lasts:
+		say(file, at+".after", "a proposal of %s is over %s after it was made, so it can never have waited %s", r.NoSecond.Of, first.LeadTime()+first.Bypass.Lasts, r.NoSecond.After)
 	default:
 		smallerThan(say, file, path, r, r.NoSecond.Of, &first)
 	}

@@ -264,7 +264,11 @@ func resultFacts(e *executed) []fact {
 	for _, text := range r.Reasons {
 		list = append(list, fact{"why", text, normal})
 	}
-	label := "carried"
+	label := "by hand"
+	for _, text := range r.Advice {
+		list, label = append(list, fact{label, strings.TrimPrefix(text, "by hand, now: "), abnormal}), ""
+	}
+	label = "carried"
 	for _, c := range r.Carriers {
 		list, label = append(list, fact{label, c, normal}), ""
 	}

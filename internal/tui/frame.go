@@ -250,13 +250,20 @@ func commander(sc *scene) span {
 	case l.Holder == "":
 		return span{"nobody commands: i takes command", abnormal}
 	case !sc.now.Before(l.Until):
-		return span{fmt.Sprintf("nobody commands: the lease of %s lapsed %s", l.Holder, sc.ago(l.Until)), abnormal}
+		text := fmt.Sprintf("nobody commands: the lease of %s lapsed %s", l.Holder, sc.ago(l.Until))
+		if l.Deputy != "" {
+			text += ", deputy " + l.Deputy
+		}
+		return span{text, abnormal}
 	}
 	who := l.Holder + " commands"
 	if l.Holder == sc.snap.Person {
 		who = l.Holder + " (you) commands"
 	}
 	text := who + ", " + length(l.Until.Sub(sc.now), false) + " left"
+	if l.Deputy != "" {
+		text += ", deputy " + l.Deputy
+	}
 	if l.OfferedTo != "" {
 		text += ", offered to " + l.OfferedTo
 	}

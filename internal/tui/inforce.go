@@ -103,6 +103,9 @@ func standing(sc *scene, fold bool) []fact {
 
 func fleetFact(sc *scene) fact {
 	s := &sc.snap.Skew
+	if advised(sc) {
+		return fact{"fleet", "the policy names no host: ic decides and logs, a person executes", unknown}
+	}
 	if s.Hosts == 0 || s.At.IsZero() {
 		return fact{"fleet", "no host has been read yet", unknown}
 	}
@@ -129,7 +132,16 @@ func fleetFact(sc *scene) fact {
 	return fact{"fleet", text, mark}
 }
 
+// advised reports whether nothing verifies what is decided: every verdict of such
+// a world says so.
+func advised(sc *scene) bool {
+	return len(sc.snap.Matrix) > 0 && sc.snap.Matrix[0].Verdict.Assurance == model.Advised
+}
+
 func carrierFacts(sc *scene) []fact {
+	if len(sc.snap.Carriers) == 0 && advised(sc) {
+		return nil
+	}
 	if len(sc.snap.Carriers) == 0 {
 		return []fact{{"carriers", "none is configured: orders go by break-glass (b)", unknown}}
 	}
@@ -177,10 +189,10 @@ func policyFacts(sc *scene) []fact {
 func incidentFacts(sc *scene, fold bool) []fact {
 	in := &sc.snap.World.Incident
 	if in.ID == "" {
-		return []fact{{"incident", "no incident is open: i opens one and gives you command", normal}}
+		return append([]fact{{"incident", "no incident is open: i opens one and gives you command", normal}}, owedFacts(sc, fold)...)
 	}
 	if n := len(sc.snap.Blockers); fold && n > 1 {
-		return []fact{{"to close", fmt.Sprintf("%d in the way, first: %s", n, sc.snap.Blockers[0]), normal}}
+		return append([]fact{{"to close", fmt.Sprintf("%d in the way, first: %s", n, sc.snap.Blockers[0]), normal}}, owedFacts(sc, fold)...)
 	}
 	list := []fact{}
 	label := "to close"
@@ -189,6 +201,20 @@ func incidentFacts(sc *scene, fold bool) []fact {
 	}
 	if len(list) == 0 {
 		list = append(list, fact{"to close", "nothing is in the way: i closes the incident", normal})
+	}
+	return append(list, owedFacts(sc, fold)...)
+}
+
+// owedFacts are the reviews that uses of rights still owe. They keep nothing open.
+func owedFacts(sc *scene, fold bool) []fact {
+	n := len(sc.snap.Owed)
+	if fold && n > 1 {
+		return []fact{{"owed", fmt.Sprintf("%d reviews, first: %s", n, sc.snap.Owed[0].Text()), normal}}
+	}
+	var list []fact
+	label := "owed"
+	for _, o := range sc.snap.Owed {
+		list, label = append(list, fact{label, o.Text(), normal}), ""
 	}
 	return list
 }

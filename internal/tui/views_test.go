@@ -409,12 +409,43 @@ func TestCommander(t *testing.T) {
 	}{
 		{model.Lease{Holder: "bob", Until: night.Add(time.Hour), Confirmed: true}, "bob commands, 1h00m left"},
 		{model.Lease{Holder: "alice", Until: night.Add(time.Hour)}, "alice (you) commands, 1h00m left, unconfirmed"},
+		{model.Lease{Holder: "bob", Deputy: "carol", Until: night.Add(time.Hour), Confirmed: true}, "bob commands, 1h00m left, deputy carol"},
 		{model.Lease{Holder: "bob", Until: night.Add(-time.Minute)}, "nobody commands: the lease of bob lapsed 1m ago"},
+		{model.Lease{Holder: "bob", Deputy: "carol", Until: night.Add(-time.Minute)}, "lapsed 1m ago, deputy carol"},
 		{model.Lease{}, "nobody commands: i takes command"},
 	} {
 		s := trouble()
 		s.World.Incident.Lease = c.lease
 		sitDown(t, newDesk(s), 100, 30).sees(c.want)
+	}
+}
+
+// A review that is owed is spoken of with and without an incident.
+func TestReviewsOwed(t *testing.T) {
+	owed := incident.Owed{ID: "01KC0000000000000000000009", Title: "skip payment-risk", Group: "finance", At: night}
+	for _, s := range []incident.Snapshot{trouble(), calm()} {
+		s.Owed = []incident.Owed{owed, owed}
+		sitDown(t, newDesk(s), 140, 50).sees("review of skip payment-risk")
+	}
+}
+
+// Where no host verifies anything, that is said instead of what is missing.
+func TestAFleetWithoutHostsIsAdvised(t *testing.T) {
+	s := calm()
+	s.Carriers, s.Skew = nil, incident.SkewView{}
+	for i := range s.Matrix {
+		s.Matrix[i].Verdict.Assurance = model.Advised
+	}
+	screen := sitDown(t, newDesk(s), 100, 30)
+	screen.sees("the policy names no host: ic decides and logs, a person executes")
+	screen.seesNot("orders go by break-glass")
+}
+
+// What a person has to do by hand is said where no host does it.
+func TestAdviceIsShownWithTheOutcome(t *testing.T) {
+	list := resultFacts(&executed{result: incident.Result{State: incident.Advised, Advice: []string{"turn it off at the load balancer", "say so: ic recover"}}})
+	if got := fmt.Sprint(list); !strings.Contains(got, "by hand") || !strings.Contains(got, "load balancer") || !strings.Contains(got, "ic recover") {
+		t.Error(got)
 	}
 }
 

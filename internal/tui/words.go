@@ -154,6 +154,9 @@ func worst(e *decisions.Exposure) string {
 	if !e.Total.IsZero() {
 		text += fmt.Sprintf("; signed for %s", e.Total)
 	}
+	if !e.Others.IsZero() {
+		text += fmt.Sprintf("; %s with the other grants of the control", e.Together)
+	}
 	if e.Estimate {
 		text += " (an estimate: hosts without a disk may join)"
 	}

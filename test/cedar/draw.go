@@ -2,7 +2,6 @@ package cedar
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -55,11 +54,11 @@ func drawScene(r *rand.Rand, p *rules) *scene {
 		s.others = append(s.others, p.drawStanding(r, s.now, n))
 	}
 	s.used = map[string]int64{}
-	for _, name := range p.rightNames() {
+	for _, name := range p.names {
 		if often(r, 7) {
 			s.used[name] = s.now - pick[int64](r, 0, 3599, 3600, 3601, 90_000)
 		}
-		if p.rights()[name].Cosign.Count > 0 && often(r, 7) {
+		if p.rights[name].Cosign.Count > 0 && often(r, 7) {
 			s.asked = append(s.asked, proposal{
 				right: name, scope: pick(r, scopes...), requester: pick(r, people[:5]...), at: s.now - pick[int64](r, 100, 299, 300, 301, 700, 2000),
 				signers: []string{pick(r, people[:5]...), pick(r, people[:5]...)}[:r.IntN(3)],
@@ -73,11 +72,11 @@ func (p *rules) drawStanding(r *rand.Rand, now int64, n int) standing {
 	from := now - pick[int64](r, -60, 0, 300, 5000)
 	o := standing{
 		id: id(n), kind: pick(r, model.Freeze, model.Bypass, model.Bypass, model.Off, model.Ping), scope: pick(r, scopes...),
-		right: pick(r, p.rightNames()...), from: from, until: from + pick[int64](r, 60, 900, 6000), ended: often(r, 2),
+		right: pick(r, p.names...), from: from, until: from + pick[int64](r, 60, 900, 6000), ended: often(r, 2),
 	}
 	if o.kind == model.Bypass {
 		o.control, o.perHost = pick(r, controls...), pick[int64](r, 10_000, 60_000)
-		if bounds := p.rights()[o.right].Bypass; bounds != nil {
+		if bounds := p.rights[o.right].Bypass; bounds != nil {
 			o.control = bounds.Control
 		}
 	}
@@ -119,35 +118,20 @@ type request struct {
 	unknown      int  // ending: ids that nobody knows
 }
 
-func (p *rules) rights() map[string]policy.Right {
-	out := map[string]policy.Right{}
-	if p.docs.Rights != nil {
-		maps.Copy(out, p.docs.Rights.Rights)
-	}
-	for _, doc := range p.docs.Controls {
-		maps.Copy(out, doc.Rights)
-	}
-	return out
-}
-
-func (p *rules) rightNames() []string {
-	return append(slices.Sorted(maps.Keys(p.rights())), "unheard-of")
-}
-
 // recoveries have the most conditions, so that most of them are refused.
 func (p *rules) recoveries() []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(p.rights())), func(name string) bool { return p.rights()[name].Ends != model.Shed })
+	return slices.DeleteFunc(slices.Clone(p.names), func(name string) bool { return p.rights[name].Ends != model.Shed })
 }
 
 // drawRequest begins with what a right allows and bends a few things of it.
 func drawRequest(r *rand.Rand, p *rules, s *scene) *request {
 	q := &request{}
 	d := &q.Directive
-	d.Right = pick(r, p.rightNames()...)
+	d.Right = pick(r, p.names...)
 	if recoveries := p.recoveries(); len(recoveries) > 0 && often(r, 4) {
 		d.Right = pick(r, recoveries...)
 	}
-	right, known := p.rights()[d.Right]
+	right, known := p.rights[d.Right]
 	if !known {
 		right = drawRight(r, p.root)
 	}

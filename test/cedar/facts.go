@@ -57,7 +57,7 @@ func (s *scene) age(right string) int64 {
 
 func (s *scene) ages(p *rules) types.Record {
 	out := types.RecordMap{}
-	for _, name := range p.rightNames() {
+	for _, name := range p.names {
 		out[field(name)] = types.Long(s.age(name))
 	}
 	return types.NewRecord(out)
@@ -69,8 +69,8 @@ func field(name string) types.String { return types.String(strings.ReplaceAll(na
 // somebody who could still sign, for a scope that meets the one asked for.
 func (s *scene) waited(p *rules, d *model.Directive) types.Record {
 	out := types.RecordMap{}
-	rights := p.rights()
-	for _, name := range p.rightNames() {
+	rights := p.rights
+	for _, name := range p.names {
 		longest := int64(-1)
 		right := rights[name]
 		for _, a := range s.asked {
@@ -155,7 +155,7 @@ func (s *scene) together(p *rules, d *model.Directive) int64 {
 				}
 			}
 		}
-		if bounds := p.rights()[k.right].Bypass; bounds != nil {
+		if bounds := p.rights[k.right].Bypass; bounds != nil {
 			hosts += bounds.MaxReplacements
 		}
 		total += min(b.sum, b.most) * hosts

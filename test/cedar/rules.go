@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"time"
@@ -50,6 +51,8 @@ type rules struct {
 	docs   policy.Documents
 	states map[policy.Domain]policy.DomainState
 	ref    model.PolicyRef
+	rights map[string]policy.Right // of all documents in force
+	names  []string                // of rights, sorted, and one that is in no policy
 }
 
 func drawRules(r *rand.Rand) *rules {
@@ -74,6 +77,14 @@ func drawRules(r *rand.Rand) *rules {
 	if p.states[money].Active {
 		p.docs.Controls = map[policy.Domain]*policy.ControlsDoc{money: drawControls(r, p.root)}
 	}
+	p.rights = map[string]policy.Right{}
+	if p.docs.Rights != nil {
+		maps.Copy(p.rights, p.docs.Rights.Rights)
+	}
+	for _, doc := range p.docs.Controls {
+		maps.Copy(p.rights, doc.Rights)
+	}
+	p.names = append(sorted(p.rights), "unheard-of")
 	return p
 }
 

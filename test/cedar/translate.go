@@ -19,7 +19,7 @@ func (p *rules) text() string {
 	fmt.Fprintf(&out, "forbid (principal, action, resource) unless {\n  %s.containsAll(context.signers) &&\n  context.fleet == %q &&\n"+
 		"  context.issued <= context.now + 86400 &&\n  context.mode != \"READ-ONLY\" &&\n  context.kind != \"melt\" &&\n  !(context.recovery && context.from == 0)\n};\n",
 		signerSet(known), p.root.Fleet)
-	rights := p.rights()
+	rights := p.rights
 	for _, name := range sorted(rights) {
 		right := rights[name]
 		for _, who := range p.quorums(&right) {
@@ -172,7 +172,7 @@ func (p *rules) rehearsed(right *policy.Right) string {
 	}
 	limit := int64(right.RehearsedWithin.Std().Seconds())
 	out := []string{fmt.Sprintf("context.used_right <= %d", limit)}
-	rights := p.rights()
+	rights := p.rights
 	for _, name := range sorted(rights) {
 		if rights[name].Kind == model.Ping {
 			out = append(out, fmt.Sprintf("(context.ages.%s <= %d && %s)", strings.ReplaceAll(name, "-", "_"), limit, within("context.scope", rights[name].Scope)))
