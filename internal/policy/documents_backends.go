@@ -34,7 +34,7 @@ type Backend struct {
 type Inventory struct {
 	MaxAge model.Duration  `yaml:"max_age"`         // oldest list that still counts, above 0
 	Hosts  []InventoryHost `yaml:"hosts,omitempty"` // the list; or query
-	Query  string          `yaml:"query,omitempty"` // PromQL with one series per host; or hosts
+	Query  string          `yaml:"query,omitempty"` // PromQL with a series per host and service, labels host, service and perhaps report_url; or hosts
 }
 
 // InventoryHost is one host and where it serves its report.
