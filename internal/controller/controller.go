@@ -124,7 +124,7 @@ func (c *Controller) Look(ctx context.Context) Line {
 	c.looked = c.o.Clock.Now()
 	line.TookMS = (c.looked.Boot - began.Boot).Milliseconds()
 	c.health.take(&line)
-	if c.o.Emit != nil && ctx.Err() == nil {
+	if c.o.Emit != nil && (ctx.Err() == nil || line.Move != nil) {
 		c.o.Emit(line)
 	}
 	return line
@@ -210,7 +210,9 @@ func (c *Controller) act(ctx context.Context, began model.Instant, out *ladder.O
 		move.Error = fmt.Sprintf("what it would act on is %s old: everything is read again first", (now.Boot - began.Boot).Round(time.Second))
 		return
 	}
-	limited, cancel := context.WithTimeout(ctx, actLimit)
+	// Whoever is ended now finishes what he has begun: it is signed, carried and
+	// written down, or nothing of it is.
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), actLimit)
 	defer cancel()
 	result, err := c.o.Desk.Execute(limited, incident.Act{Request: p.Request})
 	move.ID, move.Incident, move.State, move.Done, move.Total = result.ID, result.Incident, result.State, result.Done, result.Total

@@ -12,6 +12,7 @@ import (
 
 	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/decisions"
+	"github.com/degradedmode/ic/internal/incident"
 	"github.com/degradedmode/ic/internal/ladder"
 	"github.com/degradedmode/ic/internal/model"
 	"github.com/degradedmode/ic/internal/policy/templates"
@@ -353,6 +354,36 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	})
 	if err := c.Run(ctx); !errors.Is(err, context.Canceled) || looks != 3 {
 		t.Errorf("%v after %d looks", err, looks)
+	}
+}
+
+// ended is a clock that ends a loop at one of its readings.
+type ended struct {
+	*clock
+	end   func()
+	reads int
+}
+
+func (e *ended) Now() model.Instant {
+	if e.reads++; e.reads == 2 { // everything is read, nothing is signed
+		e.end()
+	}
+	return e.clock.Now()
+}
+
+func TestAMoveThatHasBegunIsFinishedAndTold(t *testing.T) {
+	r := newRig(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var told []Line
+	c := r.controller(func(o *Options) {
+		o.Clock = &ended{clock: r.clock, end: cancel}
+		o.Emit = func(l Line) { told = append(told, l) }
+	})
+	r.now(with(templates.CheckoutP99, 1.5))
+	r.pass(3 * time.Minute)
+	c.Look(ctx)
+	if len(told) != 1 || told[0].Move == nil || told[0].Move.State != incident.Effective || r.tier() != 2 {
+		t.Errorf("told %+v, tier %d", told, r.tier())
 	}
 }
 
