@@ -41,7 +41,7 @@ var targets = []struct {
 	run   string   // tests that are about these files; "": all
 }{
 	{pkg: "internal/decisions"},
-	{pkg: "internal/policy", files: []string{"admit.go"}, run: "Admit|Bent|Stripped|Expired|Revoked|Authorization|Bundle|Dimmer|Feature"},
+	{pkg: "internal/policy", files: []string{"admit.go"}, run: "Admit|Bent|Stripped|Expired|Revoked|Authorization|Bundle|Dimmer|Feature|Recovery"},
 }
 
 // mutant is one change.

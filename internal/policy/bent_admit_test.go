@@ -297,8 +297,39 @@ func TestBentWithoutItsRowNothingIsUnbounded(t *testing.T) {
 			}
 		}
 	}
+	ping := model.Directive{Fleet: policytest.Fleet, Kind: model.End, Ends: model.Ping, IDs: []string{"x"}, Scope: model.AnyScope, Right: "unheard-of", Policy: b.Ref, IssuedAt: now, NotBefore: now}
+	if code := b.AdmitNamed(&ping, templates.Ines, nil, now); code != model.CodeUnknownRight {
+		t.Errorf("the end of a ping under no right: %q", code)
+	}
 	shed := model.Directive{Fleet: policytest.Fleet, Kind: model.Shed, Tier: 2, Scope: model.AnyScope, Right: "unheard-of", Policy: b.Ref, IssuedAt: now, NotBefore: now}
 	if code := b.AdmitNamed(&shed, templates.Ines, nil, now); code != "" {
 		t.Errorf("a shed under no right: %q", code)
+	}
+}
+
+// A recovery that a newer policy has judged goes through here for a role that may
+// recover here, up to the tier that it reaches, and for no other.
+func TestARecoveryUnderANewerPolicy(t *testing.T) {
+	now := policytest.Now()
+	for _, c := range []struct {
+		what string
+		from int
+		by   string
+		bend func(*pieces)
+		want model.Code
+	}{
+		{"from the highest tier of the role", 4, templates.Ines, func(*pieces) {}, ""},
+		{"from beyond it", 5, templates.Ines, func(*pieces) {}, model.CodeUnknownRight},
+		{"by nobody who recovers", 1, templates.Fiona, func(*pieces) {}, model.CodeUnknownRight},
+		{"where no right recovers", 1, templates.Ines, func(p *pieces) {
+			maps.DeleteFunc(p.rights, func(_ string, r policy.Right) bool { return r.Ends == model.Shed })
+		}, model.CodeUnknownRight},
+	} {
+		b := joined(t, c.bend)
+		d := model.Directive{Fleet: policytest.Fleet, Kind: model.End, Ends: model.Shed, IDs: []string{"x"}, From: c.from, To: c.from - 1, Percent: 10,
+			Scope: model.AnyScope, Right: "unheard-of", Policy: model.PolicyRef{Version: b.Ref.Version + 1, Digest: b.Ref.Digest}, IssuedAt: now, NotBefore: now}
+		if code := b.AdmitNamed(&d, c.by, nil, now); code != c.want {
+			t.Errorf("%s: %q, want %q", c.what, code, c.want)
+		}
 	}
 }
