@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -119,7 +120,8 @@ func running(t *testing.T, cmd *exec.Cmd) *bufio.Reader {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	limit := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() }) // what is read then ends
+	t.Cleanup(func() { limit.Stop(); _ = cmd.Process.Kill() })
 	lines := bufio.NewReader(pipe)
 	if line, err := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, "ready") {
 		t.Fatalf("the program says %q, %v", line, err)
@@ -131,6 +133,11 @@ func TestSignalsAreTheProgramsToAnswer(t *testing.T) {
 	m := newMachine(t)
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2} {
 		name := strings.TrimPrefix(unix.SignalName(s), "SIG")
+		// Whoever runs the tests may ignore it (nohup does), and then exec does too. What
+		// a parent takes itself is back to normal in its children.
+		taken := make(chan os.Signal, 1)
+		signal.Notify(taken, s)
+		defer signal.Stop(taken)
 		cmd := m.exec(nil, nil, fmt.Sprintf(`trap 'echo got %s; exit 42' %s; echo ready; while :; do sleep 0.02; done`, name, name))
 		lines := running(t, cmd)
 		if err := cmd.Process.Signal(s); err != nil {
