@@ -48,3 +48,12 @@ packages_with() {
   go list -tags integration -f '{{$p := .}}{{range .TestGoFiles}}{{$p.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$p.Dir}}/{{.}}{{"\n"}}{{end}}' ./... |
     { xargs -r grep -l -- "$1" || true; } | xargs -r -n1 dirname | sort -u
 }
+
+# integration_tests FOLDER... joins the names of the tests in files that speak of
+# IC_INTEGRATION, are built for it alone, or ask for a stock program, to one pattern.
+integration_tests() {
+  local folder
+  for folder in "$@"; do
+    { grep -lE 'IC_INTEGRATION|go:build integration|\bstock\(' "$folder"/*_test.go || true; } | xargs -r grep -hoE '^func Test[A-Za-z0-9_]+' | cut -c6-
+  done | sort -u | paste -sd'|'
+}
