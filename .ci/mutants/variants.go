@@ -14,8 +14,8 @@ var variants = []variant{
 	{"audience, on a host", "internal/directive/token.go", `	if d.Fleet != fleet {
 		return out, refuse(`, `	if false {
 		return out, refuse(`, "./internal/engine", "TestForeignFleetIsRefused"},
-	{"quorum, in the policy", "internal/policy/admit.go", `if n >= right.Cosign.Count {`, `if n >= right.Cosign.Count || n == 0 {`, "./internal/policy", "TestAdmit"},
-	{"quorum, on a host", "internal/policy/admit.go", `if n >= right.Cosign.Count {`, `if n >= right.Cosign.Count || n == 0 {`, "./internal/engine", "TestQuorumIsRequired"},
+	{"quorum, in the policy", "internal/policy/admit.go", `if right.Cosign.Count >= 0 && n >= right.Cosign.Count {`, `if n >= right.Cosign.Count || n == 0 {`, "./internal/policy", "TestAdmit"},
+	{"quorum, on a host", "internal/policy/admit.go", `if right.Cosign.Count >= 0 && n >= right.Cosign.Count {`, `if n >= right.Cosign.Count || n == 0 {`, "./internal/engine", "TestQuorumIsRequired"},
 	{"expiry", "internal/engine/held.go", `&& !expired(d, at.host, h.run.elapsed(at.Instant)) &&`, `&&`, "./internal/engine", "TestBypassEndsByItself"},
 	{"fsync of the log", "internal/audit/durable.go", `return f.Sync()`, `return nil`, "./internal/audit", "TestAckedEntrySurvivesPowerLoss"},
 	{"fsync on a host", "internal/engine/sync.go", `{ return f.Sync() }`, `{ return nil }`, "./internal/engine", "TestPersistedBeforeObeyed"},

@@ -25,7 +25,7 @@ import (
 
 // patience bounds every wait, in real time: a machine that is busy with other
 // tests is slow, and a world that is broken waits in vain.
-const patience = 90 * time.Second
+const patience = 45 * time.Second
 
 // bench is a running world and a commander with a key.
 type bench struct {
