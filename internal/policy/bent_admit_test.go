@@ -333,3 +333,16 @@ func TestARecoveryUnderANewerPolicy(t *testing.T) {
 		}
 	}
 }
+
+// A range of tiers has two ends: the right for the last tier is not one for those
+// below it, which want fewer people.
+func TestBentARangeOfTiersHasTwoEnds(t *testing.T) {
+	_, b, _ := policytest.Shop(t)
+	now := policytest.Now()
+	for tier, want := range map[int]model.Code{3: model.CodeOverTier, 4: "", 5: model.CodeOverTier} {
+		d := model.Directive{Fleet: policytest.Fleet, Kind: model.Shed, Tier: tier, Scope: model.AnyScope, Right: "shed-4", Policy: b.Ref, IssuedAt: now, NotBefore: now}
+		if code := b.AdmitNamed(&d, templates.Ines, []string{templates.Fiona}, now); code != want {
+			t.Errorf("tier %d under the right for tier 4: %q, want %q", tier, code, want)
+		}
+	}
+}
