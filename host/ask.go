@@ -60,18 +60,8 @@ func (h *Host) Allow(control string, minor int64, currency string) (allowed bool
 	if r == nil {
 		return false, Closed
 	}
-	e, now := r.Engine(), r.Now()
-	why := engine.CodeClosed
-	for _, service := range h.settings.Services {
-		ok, code := e.Allow(control, service, model.Money{Minor: minor, Currency: currency}, now)
-		if ok {
-			return true, ""
-		}
-		if why == engine.CodeClosed {
-			why = code
-		}
-	}
-	return false, string(why)
+	_, code := r.Allow(control, "", model.Money{Minor: minor, Currency: currency})
+	return code == "", string(code)
 }
 
 // Dimmer are the bounds of the dimmers in force for a service: of several the

@@ -14,7 +14,7 @@ import (
 )
 
 // next is the change that somebody who waits is told.
-func next(t *testing.T, changes <-chan host.Change) host.Change {
+func next(t testing.TB, changes <-chan host.Change) host.Change {
 	t.Helper()
 	select {
 	case c, open := <-changes:
@@ -26,6 +26,21 @@ func next(t *testing.T, changes <-chan host.Change) host.Change {
 		t.Fatalf("nothing is told in %s", patience)
 	}
 	return host.Change{}
+}
+
+// settled watches a host whose file has been read once: until then it goes by
+// defaults, and the end of that is a change of its own.
+func (s *shop) settled(h *host.Host) (<-chan host.Change, host.Change) {
+	s.t.Helper()
+	s.write("")
+	changes := h.Watch(s.t.Context())
+	c := next(s.t, changes)
+	first := c
+	for c.New.Defaults {
+		c = next(s.t, changes)
+	}
+	first.New = c.New
+	return changes, first
 }
 
 // write makes the file of directives what tokens are.
@@ -44,17 +59,13 @@ func TestWatchTellsOfTiersFeaturesBypassesAndDimmers(t *testing.T) {
 	s := newShop(t)
 	s.cfg.File = filepath.Join(t.TempDir(), "directives")
 	h := s.open()
-	changes := h.Watch(t.Context())
-	first := next(t, changes)
+	changes, first := s.settled(h)
 	if first.Old.Tiers != nil || first.New.Tiers["checkout"] != 0 || len(first.New.Features)+len(first.New.Open)+len(first.New.Dimmers) != 0 {
 		t.Errorf("at first: %+v", first)
 	}
 	tokens := s.shed(1)
 	s.write(tokens)
 	c := next(t, changes)
-	for c.New.Tiers["checkout"] != 1 { // the end of the file's first read may come before
-		c = next(t, changes)
-	}
 	reviews := host.Feature{On: true, How: "the newest three, up to a day old"}
 	if c.Old.Tiers["checkout"] != 0 || c.New.Features["reviews"] != reviews || c.New.Features["recommendations"] != (host.Feature{}) {
 		t.Errorf("a shed: %+v", c)
@@ -82,8 +93,8 @@ func TestAWatcherThatIsSlowGetsOneChangeAndHoldsUpNobody(t *testing.T) {
 	s := newShop(t)
 	s.cfg.File = filepath.Join(t.TempDir(), "directives")
 	h := s.open()
-	slow := h.Watch(t.Context())
-	last := next(t, slow).New
+	slow, first := s.settled(h)
+	last := first.New
 	tokens := ""
 	for tier := 1; tier <= 3; tier++ {
 		tokens += " " + s.shed(tier)

@@ -248,11 +248,11 @@ func (w *walk) value(a, b reflect.Value, here at, optional bool) {
 	switch {
 	case a.Kind() == reflect.Pointer:
 		w.pointer(a, b, here)
-	case scalar(a.Type()):
+	case policy.Scalar(a.Type()):
 		w.leaf(a, b, here, optional)
 	case a.Kind() == reflect.Struct:
-		for _, f := range fieldsOf(a.Type()) {
-			w.value(a.FieldByIndex(f.index), b.FieldByIndex(f.index), here.field(f.key), f.optional)
+		for _, f := range policy.FieldsOf(a.Type()) {
+			w.value(a.FieldByIndex(f.Index), b.FieldByIndex(f.Index), here.field(f.Key), f.Optional)
 		}
 	case a.Kind() == reflect.Map:
 		w.entries(a, b, here)
@@ -311,7 +311,7 @@ func (w *walk) items(a, b reflect.Value, here at) {
 		if compact(a) != compact(b) {
 			w.report(here, changed, a, b)
 		}
-	case element.Kind() == reflect.Struct && !scalar(element):
+	case element.Kind() == reflect.Struct && !policy.Scalar(element):
 		w.structs(a, b, here)
 	default:
 		w.collection(a, b, here)

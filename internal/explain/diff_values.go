@@ -8,42 +8,8 @@ import (
 	"time"
 
 	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/internal/policy"
 )
-
-// field is one key of a mapping, found by the tags that the canonical form is
-// printed by; inlined structs are flattened.
-type field struct {
-	key      string
-	index    []int
-	optional bool
-}
-
-func fieldsOf(t reflect.Type) []field {
-	var out []field
-	for i := range t.NumField() {
-		sf := t.Field(i)
-		key, options, tagged := strings.Cut(sf.Tag.Get("yaml"), ",")
-		switch {
-		case options == "inline":
-			for _, f := range fieldsOf(sf.Type) {
-				f.index = append([]int{i}, f.index...)
-				out = append(out, f)
-			}
-		case key != "":
-			out = append(out, field{key: key, index: []int{i}, optional: tagged && options == "omitempty"})
-		}
-	}
-	return out
-}
-
-// scalar reports whether values of a type are written as one word.
-func scalar(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.String, reflect.Int, reflect.Int64, reflect.Bool, reflect.Float64:
-		return true
-	}
-	return t == reflect.TypeFor[time.Time]() || t == reflect.TypeFor[model.Money]()
-}
 
 func timeOf(v reflect.Value) (time.Time, bool) {
 	t, ok := v.Interface().(time.Time)
@@ -80,14 +46,14 @@ func compact(v reflect.Value) string {
 			return ""
 		}
 		return compact(v.Elem())
-	case scalar(v.Type()):
+	case policy.Scalar(v.Type()):
 		return word(v)
 	case v.Kind() == reflect.Struct:
 		var out []string
-		for _, f := range fieldsOf(v.Type()) {
-			value := v.FieldByIndex(f.index)
-			if !f.optional || !absent(value) {
-				out = append(out, f.key+": "+inside(value))
+		for _, f := range policy.FieldsOf(v.Type()) {
+			value := v.FieldByIndex(f.Index)
+			if !f.Optional || !absent(value) {
+				out = append(out, f.Key+": "+inside(value))
 			}
 		}
 		return "{" + strings.Join(out, ", ") + "}"

@@ -86,24 +86,34 @@ func (d *desk) allow(w http.ResponseWriter, req *http.Request) {
 	answer(w, http.StatusOK, d.judge(&q, &v.state))
 }
 
-// judge asks the engine, for one service of this host or for each in turn, and
-// counts the item where it may pass. For the service of another host nothing is
-// open here: what a bypass may cost is its budget times the hosts of its scope.
 func (d *desk) judge(q *ask, state *State) Verdict {
-	closed := Verdict{Reason: engine.CodeClosed}
-	for _, service := range d.run.cfg.Engine.Services {
-		if q.Service != "" && q.Service != service {
+	service, code := d.run.Allow(q.Control, q.Service, q.Amount.Money)
+	if code != "" {
+		return Verdict{Reason: code}
+	}
+	return Verdict{Allowed: true, ExpiresAt: state.ends(q.Control, service)}
+}
+
+// Allow asks the engine, for one service of this host or, with "", for each in
+// turn, and counts the item where it may pass: there the code is empty and the
+// service is the one by whose bypass it passes. For the service of another host
+// nothing is open here: what a bypass may cost is its budget times the hosts of its
+// scope.
+func (r *Runner) Allow(control, service string, amount model.Money) (by string, code model.Code) {
+	why, now := engine.CodeClosed, r.Now()
+	for _, own := range r.cfg.Engine.Services {
+		if service != "" && service != own {
 			continue
 		}
-		ok, code := d.run.engine.Allow(q.Control, service, q.Amount.Money, d.run.Now())
+		ok, code := r.engine.Allow(control, own, amount, now)
 		if ok {
-			return Verdict{Allowed: true, ExpiresAt: state.ends(q.Control, service)}
+			return own, ""
 		}
-		if closed.Reason == engine.CodeClosed {
-			closed.Reason = code
+		if why == engine.CodeClosed {
+			why = code
 		}
 	}
-	return closed
+	return "", why
 }
 
 // ends is the earliest end of the bypasses of a control that are open for a

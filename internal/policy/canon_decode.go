@@ -27,14 +27,6 @@ type decoder struct {
 	fields fieldTable
 }
 
-// field is one key of a mapping; inlined structs are flattened.
-type field struct {
-	key      string
-	index    []int
-	optional bool
-	anyKey   bool // keys of this map need not be names
-}
-
 // trail is the way to a value; the text is made only when somebody reads it.
 type trail struct {
 	up   *trail
@@ -126,7 +118,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, at *trail) {
 		d.fail(n, at, "there is no value here; write one or remove the field")
 		return
 	}
-	if scalar(v.Type()) {
+	if Scalar(v.Type()) {
 		d.scalar(n, v, at)
 		return
 	}
@@ -151,13 +143,13 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, at *trail) {
 	}
 	for i := 0; i < len(n.Content) && !d.full(); i += 2 {
 		key := n.Content[i]
-		f := slices.IndexFunc(fields, func(f field) bool { return f.key == key.Value })
+		f := slices.IndexFunc(fields, func(f Field) bool { return f.Key == key.Value })
 		if f < 0 {
 			d.fail(key, at, "unknown field %q%s", untrusted.Text(key.Value, maxQuoted), suggest(key.Value, fields))
 			continue
 		}
-		child := &trail{at, fields[f].key}
-		into := v.FieldByIndex(fields[f].index)
+		child := &trail{at, fields[f].Key}
+		into := v.FieldByIndex(fields[f].Index)
 		if into.Kind() == reflect.Map {
 			d.names(n.Content[i+1], into, child, fields[f].anyKey)
 			continue
@@ -165,8 +157,8 @@ func (d *decoder) mapping(n *yaml.Node, v reflect.Value, at *trail) {
 		d.value(n.Content[i+1], into, child)
 	}
 	for _, f := range fields {
-		if !f.optional && !seen[f.key] {
-			d.fail(n, at, "%q is missing; every field is written out, also when it is zero or empty", f.key)
+		if !f.Optional && !seen[f.Key] {
+			d.fail(n, at, "%q is missing; every field is written out, also when it is zero or empty", f.Key)
 		}
 	}
 }
@@ -244,47 +236,30 @@ func describe(n *yaml.Node) string {
 }
 
 // fieldTable keeps what was learned about struct types during one pass.
-type fieldTable map[reflect.Type][]field
+type fieldTable map[reflect.Type][]Field
 
 // of flattens a struct into its keys, in the order of its definition, which is
 // the order that Canonical prints.
-func (t fieldTable) of(typ reflect.Type) []field {
+func (t fieldTable) of(typ reflect.Type) []Field {
 	known, ok := t[typ]
 	if !ok {
-		known = fieldsOf(typ)
+		known = FieldsOf(typ)
 		t[typ] = known
 	}
 	return known
 }
 
-func fieldsOf(t reflect.Type) []field {
-	var out []field
-	for i := range t.NumField() {
-		sf := t.Field(i)
-		key, options, _ := strings.Cut(sf.Tag.Get("yaml"), ",")
-		if options == "inline" {
-			for _, f := range fieldsOf(sf.Type) {
-				f.index = append([]int{i}, f.index...)
-				out = append(out, f)
-			}
-			continue
-		}
-		out = append(out, field{key: key, index: []int{i}, optional: options == "omitempty", anyKey: sf.Tag.Get("keys") == "any"})
-	}
-	return out
-}
-
 // suggest names the field that was probably meant.
-func suggest(key string, fields []field) string {
-	best := slices.MinFunc(fields, func(a, b field) int { return cmp.Compare(distance(key, a.key), distance(key, b.key)) })
-	if distance(key, best.key) > max(2, len(best.key)/3) {
+func suggest(key string, fields []Field) string {
+	best := slices.MinFunc(fields, func(a, b Field) int { return cmp.Compare(distance(key, a.Key), distance(key, b.Key)) })
+	if distance(key, best.Key) > max(2, len(best.Key)/3) {
 		known := make([]string, len(fields))
 		for i, f := range fields {
-			known[i] = f.key
+			known[i] = f.Key
 		}
 		return "; known here: " + strings.Join(known, ", ")
 	}
-	return fmt.Sprintf("; did you mean %q?", best.key)
+	return fmt.Sprintf("; did you mean %q?", best.Key)
 }
 
 // distance is the number of inserted, dropped and changed bytes between two
@@ -318,14 +293,6 @@ var (
 	moneyType    = reflect.TypeFor[model.Money]()
 	durationType = reflect.TypeFor[model.Duration]()
 )
-
-func scalar(t reflect.Type) bool {
-	switch t.Kind() {
-	case reflect.String, reflect.Int, reflect.Int64, reflect.Bool, reflect.Float64:
-		return true
-	}
-	return t == timeType || t == moneyType
-}
 
 // wordsOf lists the values that a closed type takes; nil for an open one.
 func wordsOf(t reflect.Type) []string {

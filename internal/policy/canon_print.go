@@ -24,13 +24,13 @@ func (p *printer) document(v reflect.Value) { p.mapping(v, 0, false) }
 // line that is already open, behind a dash.
 func (p *printer) mapping(v reflect.Value, indent int, begun bool) {
 	for _, f := range p.fields.of(v.Type()) {
-		value := v.FieldByIndex(f.index)
-		if f.optional && absent(value) {
+		value := v.FieldByIndex(f.Index)
+		if f.Optional && absent(value) {
 			continue
 		}
 		p.indent(indent, begun)
 		begun = false
-		p.out.WriteString(f.key + ":")
+		p.out.WriteString(f.Key + ":")
 		p.value(value, indent)
 	}
 }
@@ -48,11 +48,11 @@ func (p *printer) value(v reflect.Value, indent int) {
 		return
 	}
 	switch {
-	case scalar(v.Type()):
+	case Scalar(v.Type()):
 		p.out.WriteString(" " + word(v) + "\n")
 	case p.empty(v):
 		p.out.WriteString(map[bool]string{true: " []\n", false: " {}\n"}[v.Kind() == reflect.Slice])
-	case v.Kind() == reflect.Slice && scalar(v.Type().Elem()):
+	case v.Kind() == reflect.Slice && Scalar(v.Type().Elem()):
 		p.out.WriteString(" " + flow(v) + "\n")
 	default:
 		p.out.WriteByte('\n')
@@ -102,7 +102,7 @@ func (p *printer) empty(v reflect.Value) bool {
 		return v.Len() == 0
 	}
 	for _, f := range p.fields.of(v.Type()) {
-		if !f.optional || !absent(v.FieldByIndex(f.index)) {
+		if !f.Optional || !absent(v.FieldByIndex(f.Index)) {
 			return false
 		}
 	}

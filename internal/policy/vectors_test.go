@@ -37,7 +37,7 @@ type vector struct {
 	Inactive []string `json:"inactive"` // domains that may not be obeyed
 }
 
-// printed is one text, and its canonical form; "" when it has none.
+// printedVector is one text, and its canonical form; "" when it has none.
 type printedVector struct {
 	Name      string `json:"name"`
 	File      string `json:"file"`
@@ -209,7 +209,7 @@ func writeVectors(t *testing.T) {
 	printed := []printedVector{{Name: "already canonical", File: "journeys.yaml", In: base}}
 	for _, edit := range []struct{ name, old, new string }{
 		{"single quotes", "\"find a product and look at it\"", "'find a product and look at it'"},
-		{"a block list", "broken_by:\n", "broken_by:\n"},
+		{"a block list", "      - [sign-in]\n", "      -\n        - sign-in\n"},
 		{"fields in another order", "v: 1\nfleet: shop-demo\n", "fleet: shop-demo\nv: 1\n"},
 		{"an octal number", "version: 1", "version: 05000"},
 		{"a number in quotes", "version: 1", "version: \"1\""},

@@ -133,7 +133,7 @@ func drawRequest(r *rand.Rand, p *rules, s *scene) *request {
 	}
 	right, known := p.rights[d.Right]
 	if !known {
-		right = drawRight(r, p.root)
+		right = drawRight(r)
 	}
 	d.ID, d.Fleet, d.Kind, d.Ends, d.Reason, d.Policy = id(900), fleet, right.Kind, right.Ends, "because", p.ref
 	d.Scope = pick(r, append(slices.Clone(right.Scope), right.Scope[0], pick(r, scopes...))...)

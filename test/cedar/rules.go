@@ -71,11 +71,11 @@ func drawRules(r *rand.Rand) *rules {
 	if p.states[policy.Rights].Active {
 		p.docs.Rights = &policy.RightsDoc{Rights: map[string]policy.Right{}}
 		for n := range 7 {
-			p.docs.Rights.Rights[fmt.Sprintf("right-%d", n)] = drawRight(r, p.root)
+			p.docs.Rights.Rights[fmt.Sprintf("right-%d", n)] = drawRight(r)
 		}
 	}
 	if p.states[money].Active {
-		p.docs.Controls = map[policy.Domain]*policy.ControlsDoc{money: drawControls(r, p.root)}
+		p.docs.Controls = map[policy.Domain]*policy.ControlsDoc{money: drawControls(r)}
 	}
 	p.rights = map[string]policy.Right{}
 	if p.docs.Rights != nil {
@@ -167,7 +167,7 @@ func drawLadder(r *rand.Rand) *policy.LadderDoc {
 
 // drawRight makes a row of the matrix. Rows of the matrix may be of any kind: that
 // Load would not let them be is not for Evaluate to rely on.
-func drawRight(r *rand.Rand, root *policy.Root) policy.Right {
+func drawRight(r *rand.Rand) policy.Right {
 	right := policy.Right{
 		Kind: pick(r, model.Shed, model.Shed, model.End, model.End, model.End, model.End, model.End, model.Off, model.Freeze, model.Ping, model.Dimmer),
 		Who:  pick(r, "lead", "lead", "helper", "stranger"), Cosign: policy.Cosign{Count: pick(r, 0, 0, 1, 2), Of: pick(r, "north", "south", "both", "strangers")},
@@ -205,7 +205,7 @@ func drawTiers(r *rand.Rand) *policy.Range {
 	return &policy.Range{From: from, To: from + r.IntN(4)}
 }
 
-func drawControls(r *rand.Rand, root *policy.Root) *policy.ControlsDoc {
+func drawControls(r *rand.Rand) *policy.ControlsDoc {
 	doc := &policy.ControlsDoc{Controls: map[string]policy.Control{
 		"risk":  {Protects: policy.ProtectsMoney, Services: []string{"till"}},
 		"quota": {Protects: policy.ProtectsCapacity, Services: []string{"edge", "stock"}},
@@ -214,7 +214,7 @@ func drawControls(r *rand.Rand, root *policy.Root) *policy.ControlsDoc {
 	usd := func(minor int64) model.Money { return model.Money{Minor: minor, Currency: "USD"} }
 	names := []string{"bypass-0", "bypass-1", "bypass-2", "bypass-3"}
 	for _, name := range names {
-		right := drawRight(r, root)
+		right := drawRight(r)
 		right.Kind, right.Ends, right.Tiers, right.Blind, right.Feature, right.Lasts, right.Dimmer = model.Bypass, "", nil, false, "", 0, nil
 		right.Bypass = &policy.Bypass{
 			Control: pick(r, controls[:3]...), Under: usd(pick(r, int64(5000), 20000)), HostCount: pick(r, int64(10), 100), HostTotal: usd(100_000),

@@ -18,7 +18,7 @@ func (p *rules) text() string {
 	known := append(sorted(p.root.People), sorted(p.root.Machines)...)
 	fmt.Fprintf(&out, "forbid (principal, action, resource) unless {\n  %s.containsAll(context.signers) &&\n  context.fleet == %q &&\n"+
 		"  context.issued <= context.now + 86400 &&\n  context.mode != \"READ-ONLY\" &&\n  context.kind != \"melt\" &&\n  !(context.recovery && context.from == 0)\n};\n",
-		signerSet(known), p.root.Fleet)
+		signerList(known), p.root.Fleet)
 	rights := p.rights
 	for _, name := range sorted(rights) {
 		right := rights[name]
@@ -344,8 +344,6 @@ func signerList(names []string) string {
 	}
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
-
-func signerSet(names []string) string { return signerList(names) }
 
 // ask is a request as Cedar sees it.
 func (q *request) ask(p *rules, s *scene) cedar.Request {

@@ -1,4 +1,4 @@
-//go:build integration
+//go:build integration && linux
 
 package integration
 
@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -35,9 +34,6 @@ const (
 // where the integration tests have to run.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
-	if runtime.GOOS != "linux" {
-		t.Skip("the integration tests look at processes in /proc: run them on Linux")
-	}
 	for _, program := range programs {
 		if _, err := exec.LookPath(program); err == nil {
 			continue
