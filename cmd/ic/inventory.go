@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/degradedmode/ic/internal/fleet"
@@ -12,6 +14,7 @@ import (
 	"github.com/degradedmode/ic/internal/model"
 	"github.com/degradedmode/ic/internal/policy"
 	"github.com/degradedmode/ic/internal/signals"
+	"github.com/degradedmode/ic/internal/untrusted"
 	prom "github.com/prometheus/common/model"
 )
 
@@ -39,23 +42,57 @@ func (a *app) hostsOf(c config, b *policy.Bundle, s *seat, metrics *signals.Sour
 		l.source, l.known, l.ask = "the policy's query", roster.Known, roster.Refresh
 		return l, nil
 	}
-	fixed := fleet.Known{At: now()}
-	l.source, l.fixed = "the policy", true
+	l.fixed = true
 	if c.Inventory != "" {
 		l.source = c.Inventory
-		var err error
-		if fixed.Inventory, err = inventoryFile(c.Inventory); err != nil {
-			return nil, err
-		}
-	} else {
-		fixed.MaxAge = b.Inventory.MaxAge
-		for _, h := range b.Inventory.Hosts {
-			fixed.Hosts = append(fixed.Hosts, fleet.Host{Name: h.Host, Services: h.Services, ReportURL: h.ReportURL})
-		}
+		return l, l.readFile(c.Inventory)
 	}
-	l.known = func() fleet.Known { return fixed }
-	l.ask = func(context.Context) fleet.Known { return fixed }
+	l.source = "the policy"
+	signed := fleet.Inventory{MaxAge: b.Inventory.MaxAge}
+	for _, h := range b.Inventory.Hosts {
+		signed.Hosts = append(signed.Hosts, fleet.Host{Name: h.Host, Services: h.Services, ReportURL: h.ReportURL})
+	}
+	// What was signed holds as long as the policy is in force.
+	l.known = func() fleet.Known { return fleet.Known{Inventory: signed, At: now()} }
+	l.ask = func(context.Context) fleet.Known { return l.known() }
 	return l, nil
+}
+
+// readFile takes the list from a file, and again whenever the file has changed. A
+// list is as old as its file. One that can no longer be read stays as it was, says
+// so, and grows old.
+func (l *hostList) readFile(path string) error {
+	read := func() (fleet.Known, error) {
+		written, err := os.Stat(path)
+		if err != nil {
+			return fleet.Known{}, fail(exitUsage, "read the inventory: %w", err)
+		}
+		inv, err := inventoryFile(path)
+		return fleet.Known{Inventory: inv, At: written.ModTime()}, err
+	}
+	first, err := read()
+	if err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	last := first
+	l.known = func() fleet.Known {
+		mu.Lock()
+		defer mu.Unlock()
+		return last
+	}
+	l.ask = func(context.Context) fleet.Known {
+		fresh, err := read()
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			last.Detail = untrusted.Text(err.Error(), 200)
+		} else {
+			last = fresh
+		}
+		return last
+	}
+	return nil
 }
 
 func hostQuery(metrics *signals.Source) func(context.Context, string) (prom.Vector, time.Time, error) {

@@ -119,7 +119,7 @@ func TestAFixedInventoryAsksNobody(t *testing.T) {
 	}
 	b.Inventory.Query = "up" // a file that was named counts more
 	l, err = a.hostsOf(config{Fleet: policytest.Fleet, Inventory: file}, b, s, nil)
-	if err != nil || l.listing().Inventory != (model.Inventory{Source: file, At: policytest.Now(), MaxAge: model.Duration(90 * time.Second), Hosts: 1}) {
+	if err != nil || l.listing().Inventory.Hosts != 1 || l.listing().Inventory.MaxAge != model.Duration(90*time.Second) {
 		t.Errorf("of a file: %+v, %v", l.listing(), err)
 	}
 	b.Inventory = policy.Inventory{}
@@ -148,5 +148,52 @@ func TestAQueryThatCannotBeReadIsFoundWhenThePolicyIsLoaded(t *testing.T) {
 	})
 	if said := strings.Join(lines, "\n"); len(lines) != 2 || !strings.Contains(said, "several series") || !strings.Contains(said, "query of the inventory: not PromQL") {
 		t.Errorf("the doctor says %q", lines)
+	}
+}
+
+// TestAListIsAsOldAsWhatItStandsIn: one in the signed policy holds while the policy
+// does, one in a file is as old as the file.
+func TestAListIsAsOldAsWhatItStandsIn(t *testing.T) {
+	now := policytest.Now()
+	clock := stopped(now)
+	a, s := &app{}, &seat{clock: &clock}
+	b := &policy.Bundle{Inventory: policy.Inventory{MaxAge: model.Duration(time.Hour), Hosts: []policy.InventoryHost{{Host: "a1", Services: []string{"checkout"}}}}}
+	signed, err := a.hostsOf(config{Fleet: "acme"}, b, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "hosts.yaml")
+	text := "hosts:\n  - host: a1\n    services: [checkout]\n    report_url: http://a1.example/report\nmax_age: 1h\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(file, now, now.Add(-2*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	written, err := a.hostsOf(config{Fleet: "acme", Inventory: file}, b, s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock = stopped(now.Add(8 * time.Hour))
+	if inv := signed.listing().Inventory; tooOld(&inv, clock.Now().Wall) || !inv.At.Equal(clock.Now().Wall) {
+		t.Errorf("of the policy: %+v", inv)
+	}
+	if inv := written.listing().Inventory; !inv.At.Equal(now.Add(-2*time.Hour)) || !tooOld(&inv, clock.Now().Wall) || inv.MaxAge != model.Duration(time.Hour) {
+		t.Errorf("of a file: %+v", inv)
+	}
+
+	// The file is written anew, and then it is nonsense.
+	for _, c := range []struct {
+		text  string
+		hosts int
+		said  string
+	}{{strings.Replace(text, "host: a1", "host: a2", 1), 1, ""}, {"hosts: 7\n", 1, "hosts.yaml"}} {
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		known := written.ask(t.Context())
+		if inv := written.listing().Inventory; known.Hosts[0].Name != "a2" || inv.Hosts != c.hosts || !strings.Contains(inv.Detail, c.said) || (c.said == "") != (inv.Detail == "") {
+			t.Errorf("after %q: %+v, %+v", c.text, known, inv)
+		}
 	}
 }

@@ -45,6 +45,20 @@ func TestBypassNeedsEverything(t *testing.T) {
 		{"somebody else holds command", func(w *model.World) { w.Incident.Lease.Holder = "dev" }, model.Needs, NoLease},
 		{"lease has lapsed", func(w *model.World) { w.Incident.Lease.Until = day0 }, model.Needs, NoLease},
 		{"inventory unknown", func(w *model.World) { w.Hosts = nil }, model.Needs, NoInventory},
+		{"inventory as old as it may be", func(w *model.World) {
+			w.Inventory = model.Inventory{At: w.Now.Add(-time.Hour), MaxAge: model.Duration(time.Hour)}
+		}, model.Permitted, ""},
+		{"inventory too old", func(w *model.World) {
+			w.Inventory = model.Inventory{At: w.Now.Add(-time.Hour - 1), MaxAge: model.Duration(time.Hour)}
+		}, model.Needs, OldInventory},
+		{"inventory never read", func(w *model.World) { w.Inventory.MaxAge = model.Duration(time.Hour) }, model.Needs, OldInventory},
+		{"inventory of a clock from elsewhere", func(w *model.World) {
+			w.Inventory = model.Inventory{At: w.Now.Add(policy.MaxAhead + 1), MaxAge: model.Duration(time.Hour)}
+		}, model.Needs, OldInventory},
+		{"inventory of a clock that is ahead", func(w *model.World) {
+			w.Inventory = model.Inventory{At: w.Now.Add(policy.MaxAhead), MaxAge: model.Duration(time.Hour)}
+		}, model.Permitted, ""},
+		{"inventory without an age", func(w *model.World) { w.Inventory.At = day0.AddDate(-1, 0, 0) }, model.Permitted, ""},
 		{"policy expired", func(w *model.World) {
 			w.Now = day0.AddDate(0, 7, 0)
 			w.Incident.Lease.Until = w.Now.Add(time.Hour)

@@ -416,7 +416,7 @@ func TestSignalsAndWaitsReadLikeSpeech(t *testing.T) {
 func TestEveryCodeHasASentence(t *testing.T) {
 	for _, code := range []model.Code{
 		NoLease, NotOwn, Frozen, Dwell, RampStep, NotThatTier, OneTier, NotNextPercent, OtherRamp, IncompleteChain, OtherThing, NoExit, NoRoom, NothingToEnd,
-		SignalUnknown, SignalNotGood, NoEvidence, NotDurable, PerDay, OverTotal, NoInventory, NoReason, IsReadOnly, EndsSoon,
+		SignalUnknown, SignalNotGood, NoEvidence, NotDurable, PerDay, OverTotal, NoInventory, OldInventory, NoReason, IsReadOnly, EndsSoon,
 		NotRehearsed, NoProposal, SecondMayCome, NotEnforced, Scheduled, model.CodeOverLive,
 		model.CodeUnknownRight, model.CodeInactiveDomain, model.CodeUnknownKey, model.CodeWrongRole, model.CodeQuorum, model.CodeOutOfScope,
 		model.CodeOverTier, model.CodeOverCap, model.CodeOverDuration, model.CodeNoEnd, model.CodePolicyExpired, model.CodeNeverOpens,

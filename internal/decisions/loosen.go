@@ -54,6 +54,7 @@ func (e *evaluation) exposure() {
 		e.add(model.Reason{Code: NotEnforced})
 		return
 	}
+	e.inventoryIsYoung()
 	worst := WorstCase(e.b, e.w, e.d)
 	switch most := e.b.Root.Domains[e.domain].Total; {
 	case worst.Hosts == 0:
@@ -62,6 +63,23 @@ func (e *evaluation) exposure() {
 		e.add(model.Reason{Code: OverTotal, Amount: worst.WorstCase, Limit: worst.Total})
 	case most != nil && (most.Currency != worst.Together.Currency || worst.Together.Minor > most.Minor):
 		e.add(model.Reason{Code: OverTotal, Name: e.d.Control, Amount: worst.Together, Limit: *most})
+	}
+}
+
+// inventoryIsYoung wants a list of hosts that is as young as the policy says: a
+// fleet that has grown since multiplies the worst case, and nobody would see it.
+// One that is dated beyond every clock error was not read at a known time.
+func (e *evaluation) inventoryIsYoung() {
+	inv := &e.w.Inventory
+	if inv.MaxAge <= 0 {
+		return
+	}
+	age := e.w.Now.Sub(inv.At)
+	switch limit := int64(inv.MaxAge.Std() / time.Second); {
+	case inv.At.IsZero() || age < -policy.MaxAhead:
+		e.add(model.Reason{Code: OldInventory, M: limit})
+	case age > inv.MaxAge.Std():
+		e.add(model.Reason{Code: OldInventory, Wait: model.Duration(age), M: limit})
 	}
 }
 

@@ -31,6 +31,7 @@ const (
 	PerDay          model.Code = "per-day"          // N: used, M: allowed
 	OverTotal       model.Code = "over-total"       // Amount: worst case, Limit: total; Name: control, when the limit is the root's for all grants of it
 	NoInventory     model.Code = "no-inventory"     // -
+	OldInventory    model.Code = "old-inventory"    // Wait: its age (zero: never read), M: limit in seconds
 	NoReason        model.Code = "no-reason"        // -
 	IsReadOnly      model.Code = "read-only"        // -
 	EndsSoon        model.Code = "window-over"      // -
@@ -46,7 +47,7 @@ const (
 // denied.
 var soft = map[model.Code]bool{
 	NoLease: true, Frozen: true, Dwell: true, RampStep: true, SignalUnknown: true, SignalNotGood: true,
-	NoEvidence: true, NotDurable: true, NoInventory: true, NoReason: true,
+	NoEvidence: true, NotDurable: true, NoInventory: true, OldInventory: true, NoReason: true,
 	NotRehearsed: true, NoProposal: true, SecondMayCome: true,
 	model.CodeQuorum: true, model.CodeClockUnfit: true, model.CodeOverLive: true,
 }
@@ -113,6 +114,12 @@ func dynamicSentence(r model.Reason) (string, bool) {
 		return fmt.Sprintf("the worst case of %s is over the total of %s: ask for a smaller cap per host", r.Amount, r.Limit), true
 	case NoInventory:
 		return "the inventory of hosts is not known, so the worst case is not known: see ic doctor", true
+	case OldInventory:
+		limit := wait(model.Duration(time.Duration(r.M) * time.Second))
+		if r.Wait == 0 {
+			return fmt.Sprintf("the inventory of hosts has not been read, and the policy wants one younger than %s, so the worst case is not known: see ic doctor", limit), true
+		}
+		return fmt.Sprintf("the inventory of hosts is %s old and the policy wants one younger than %s, so the worst case is not known: see ic doctor", wait(r.Wait), limit), true
 	case NoReason:
 		return "say why: --reason is written into the directive and the log", true
 	case IsReadOnly:
