@@ -1,0 +1,88 @@
+package runbooks
+
+import (
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/degradedmode/ic/internal/model"
+)
+
+// questions checks every question of a step for whether it can be answered.
+func (l *lint) questions(i int) {
+	s := &l.rb.Steps[i]
+	if s.Check != nil {
+		l.question(i, "check", s.Check, s.Timeout)
+	}
+	if s.Wait != nil && s.Wait.Until != nil {
+		l.question(i, "wait.until", s.Wait.Until, s.Wait.AtMost)
+	}
+	if s.Probe != nil {
+		l.question(i, "probe", s.Probe, s.Timeout)
+	}
+}
+
+// question checks one; within is how long it is asked again, 0 for once.
+func (l *lint) question(i int, path string, c *Check, within model.Duration) {
+	never := func(key, format string, args ...any) { l.say(CodeNeverAnswers, i, join(path, key), format, args...) }
+	switch {
+	case c.PromQL != nil:
+		if l.known.Query != nil {
+			if why := l.known.Query(c.PromQL.Query); why != "" {
+				never("promql", "this never answers with one number: %s", why)
+			}
+		}
+		if c.PromQL.For > within && within > 0 {
+			never("for", "it has to hold for %s and is asked for %s: it can never have held long enough", c.PromQL.For, within)
+		}
+	case c.Signal != nil:
+		l.signal(i, path, c.Signal)
+	case c.HTTP != nil:
+		if origin := Origin(c.HTTP.URL); l.known.Origins != nil && !slices.Contains(l.known.Origins, origin) {
+			l.say(CodeOrigin, i, path+".http.url", "%s is not in %s, so it is never asked%s", quote(origin), OriginsFile, nearest(origin, l.known.Origins))
+		}
+	case c.Tier != nil:
+		if !l.service(i, path+".tier.scope", c.Tier.Scope) {
+			return
+		}
+		if last, known := l.known.lastTier(c.Tier.Scope); known && c.Tier.Is > last {
+			never("tier.is", "%s has %d tiers and is never at %d", quote(c.Tier.Scope), last, c.Tier.Is)
+		}
+	case c.Bypass != nil:
+		l.named(i, path+".bypass.control", "the policy has no control", c.Bypass.Control, l.known.Controls != nil, keysOf(l.known.Controls))
+	}
+}
+
+func (l *lint) signal(i int, path string, c *SignalIs) {
+	if !l.named(i, path+".signal", "the ladder has no signal", c.Name, l.known.Signals != nil, keysOf(l.known.Signals)) || l.known.Signals == nil {
+		return
+	}
+	signal := l.known.Signals[c.Name]
+	switch {
+	case signal.Query == "":
+		l.say(CodeNeverAnswers, i, path+".signal", "the signal %s has no query, so it never has a value", quote(c.Name))
+	case signal.Abnormal == nil:
+		l.say(CodeNeverAnswers, i, path+".signal", "the signal %s has no abnormal threshold, so it is never %s; give it one in the ladder, or compare with promql", quote(c.Name), c.Is)
+	}
+}
+
+// Origin is the origin of an address as browsers know it: scheme, host and a port
+// that is not the scheme's own; "" when it is no address.
+func Origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || badURL(address) != "" {
+		return ""
+	}
+	host, port := strings.ToLower(u.Hostname()), u.Port()
+	if u.Scheme == "https" && port == "443" || u.Scheme == "http" && port == "80" {
+		port = ""
+	}
+	switch {
+	case port != "":
+		host = net.JoinHostPort(host, port)
+	case strings.Contains(host, ":"):
+		host = "[" + host + "]"
+	}
+	return u.Scheme + "://" + host
+}
