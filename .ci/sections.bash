@@ -28,7 +28,7 @@ sum_up() {
 install_programs() {
   local missing=()
   local -A packages=(
-    [prometheus]=prometheus [prometheus-alertmanager]=prometheus-alertmanager [tmux]=tmux [git]=git [curl]=curl [node]=nodejs
+    [prometheus]=prometheus [prometheus-alertmanager]=prometheus-alertmanager [chromium]=chromium [tmux]=tmux [git]=git [curl]=curl [node]=nodejs [strace]=strace
     [ssh-keygen]=openssh-client [ssh-agent]=openssh-client
     [gnome-keyring-daemon]=gnome-keyring [dbus-run-session]=dbus [dbus-daemon]=dbus
   )

@@ -148,3 +148,30 @@ func TestTheReportIsServed(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
+
+func TestAServiceInAnotherLanguageReadsTheDimmer(t *testing.T) {
+	s := newShop(t)
+	ask := func(method, path string) string {
+		s.t.Helper()
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(method, "http://127.0.0.1:7420"+path, nil)
+		r.RemoteAddr = "127.0.0.1:40000"
+		h := s.open()
+		h.Handler(host.DefaultMaxAge).ServeHTTP(w, r)
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+		return w.Body.String()
+	}
+	const flag = "/ofrep/v1/evaluate/flags/dimmer.checkout"
+	if got := ask("POST", flag); !strings.HasPrefix(got, `{"key":"dimmer.checkout","value":{"active":false},"reason":"STATIC","variant":"full",`) {
+		t.Errorf("without one: %s", got)
+	}
+	s.cfg.Directives = s.dim(200, 10, 50)
+	if got := ask("POST", flag); !strings.HasPrefix(got, `{"key":"dimmer.checkout","value":{"active":true,"targetMs":200,"floor":10,"ceiling":50},"reason":"TARGETING_MATCH","variant":"dimmed",`) {
+		t.Errorf("with one: %s", got)
+	}
+	if got := ask("GET", "/v1/state"); !strings.Contains(got, `"checkout":{"tier":0,"dimmer":{"target_ms":200,"floor":10,"ceiling":50}}`) {
+		t.Errorf("the state says %s", got)
+	}
+}

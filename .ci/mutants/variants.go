@@ -17,6 +17,9 @@ var variants = []variant{
 	{"quorum, in the policy", "internal/policy/admit.go", `if right.Cosign.Count >= 0 && n >= right.Cosign.Count {`, `if n >= right.Cosign.Count || n == 0 {`, "./internal/policy", "TestAdmit"},
 	{"quorum, on a host", "internal/policy/admit.go", `if right.Cosign.Count >= 0 && n >= right.Cosign.Count {`, `if n >= right.Cosign.Count || n == 0 {`, "./internal/engine", "TestQuorumIsRequired"},
 	{"expiry", "internal/engine/held.go", `&& !expired(d, at.host, h.run.elapsed(at.Instant)) &&`, `&&`, "./internal/engine", "TestBypassEndsByItself"},
+	{"expiry by a clock that nobody can set", "internal/engine/held.go", ` && (!host.Before(d.NotAfter) || elapsed >= d.NotAfter.Sub(d.NotBefore))`, ` && !host.Before(d.NotAfter)`, "./internal/engine", "TestABypassIsLateByAtMostTheClockErrorAtItsFirstAccept"},
+	{"budget after a kill", "internal/engine/budget.go", `	b.used = b.reserved
+`, ``, "./internal/engine", "TestAFlippedBitAnywhereForgetsNothing"},
 	{"fsync of the log", "internal/audit/durable.go", `return f.Sync()`, `return nil`, "./internal/audit", "TestAckedEntrySurvivesPowerLoss"},
 	{"fsync on a host", "internal/engine/sync.go", `{ return f.Sync() }`, `{ return nil }`, "./internal/engine", "TestPersistedBeforeObeyed"},
 	{"partition of the fleet", "internal/drill/world/levers.go", `return w.proxies[1].Cut(proxy.Blackhole)`, `return w.proxies[1].Cut(proxy.None)`, "./internal/drill/world", "TestThePartitionCutsHalfOfTheFleet"},

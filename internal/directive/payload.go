@@ -136,6 +136,25 @@ func Parse(payload []byte) (model.Directive, error) {
 	if len(payload) > MaxPayload {
 		return model.Directive{}, fmt.Errorf("%w: %d bytes, at most %d", ErrPayload, len(payload), MaxPayload)
 	}
+	if d, ok := scan(payload); ok && check(&d) == nil {
+		return d, nil
+	}
+	d, err := read(payload)
+	if err != nil {
+		return model.Directive{}, err
+	}
+	again, _, err := encode(&d)
+	if err != nil {
+		return model.Directive{}, err
+	}
+	if !bytes.Equal(again, payload) {
+		return model.Directive{}, fmt.Errorf("%w: the bytes are not canonical", ErrPayload)
+	}
+	return d, nil
+}
+
+// read takes from any JSON what it says, or says what is wrong with it.
+func read(payload []byte) (model.Directive, error) {
 	var w wire
 	if err := decode(payload, &w); err != nil {
 		return model.Directive{}, laterVersion(payload, err)
@@ -156,17 +175,7 @@ func Parse(payload []byte) (model.Directive, error) {
 			return model.Directive{}, err
 		}
 	}
-	if err := decodeBody(w.Body, &d); err != nil {
-		return model.Directive{}, err
-	}
-	again, _, err := encode(&d)
-	if err != nil {
-		return model.Directive{}, err
-	}
-	if !bytes.Equal(again, payload) {
-		return model.Directive{}, fmt.Errorf("%w: the bytes are not canonical", ErrPayload)
-	}
-	return d, nil
+	return d, decodeBody(w.Body, &d)
 }
 
 // laterVersion is err, or an error that says so if the payload claims a later

@@ -115,7 +115,7 @@ func BenchmarkTier(b *testing.B) {
 // replacement of a file of that size (create, write, fsync, rename, fsync of the
 // folder) under the same conditions.
 func BenchmarkFleetPersists(b *testing.B) {
-	const fleetSize = 1000
+	const fleetSize, atATime = 1000, 64
 	base := b.TempDir()
 	hosts := make([]*host, fleetSize)
 	for i := range hosts {
@@ -136,24 +136,24 @@ func BenchmarkFleetPersists(b *testing.B) {
 			if r := hosts[i].offer(token); !r.New {
 				b.Error(r)
 			}
-		}, fleetSize)
+		}, fleetSize, atATime)
 		replacing += inParallel(func(i int) {
 			if err := replace(hosts[i].folder, []byte(token)); err != nil {
 				b.Error(err)
 			}
-		}, fleetSize)
+		}, fleetSize, atATime)
 	}
 	b.ReportMetric(float64(taking.Milliseconds())/float64(b.N), "ms/fleet")
 	b.ReportMetric(float64(replacing.Milliseconds())/float64(b.N), "ms/replace")
 	b.ReportMetric(0, "ns/op")
 }
 
-func inParallel(do func(i int), n int) time.Duration {
+func inParallel(do func(i int), n, workers int) time.Duration {
 	from := time.Now()
 	var all sync.WaitGroup
-	for worker := range 64 {
+	for worker := range workers {
 		all.Go(func() {
-			for i := worker; i < n; i += 64 {
+			for i := worker; i < n; i += workers {
 				do(i)
 			}
 		})

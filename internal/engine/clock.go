@@ -64,31 +64,42 @@ func (m moment) fit() bool {
 	return m.state != model.ClockUnsynced && m.state != model.ClockBehind
 }
 
-// run is how long a bypass has been running, by a clock that cannot be set. It
-// starts at the later of first accept and not_before.
+// run is how much of its length a bypass has used up. It is counted by a clock that
+// cannot be set, from one look at the host time beside it: at the first accept or,
+// in a later boot, at the start of the process. Whatever becomes of the wall clock
+// afterwards, the bypass does not end later than that look promised.
 type run struct {
 	started bool
-	before  time.Duration // run until since
+	before  time.Duration // used up at since; negative: it begins after so long
 	since   time.Duration // boot clock
 	bootID  string
 }
 
+// runFrom counts from a look at the clocks.
+func runFrom(notBefore time.Time, at moment) run {
+	return run{before: at.host.Sub(notBefore), since: at.Boot, bootID: at.BootID}
+}
+
 func (r run) elapsed(now model.Instant) time.Duration {
-	if !r.started || r.bootID != now.BootID {
+	if r.bootID != now.BootID {
 		return r.before
 	}
 	return r.before + max(0, now.Boot-r.since)
 }
 
-// start begins the run when not_before has passed by host time. It is dated back
-// to that moment, but not before from, the boot clock at the first accept: a
-// host that looks late does not give the bypass more time.
-func (r run) start(notBefore time.Time, from time.Duration, at moment) run {
-	if r.started || at.host.Before(notBefore) {
+// start begins the run when not_before has passed, by the look from which it is
+// counted or by the host time of now. The latter dates it back to that moment, but
+// not before that look: a clock that jumps ahead takes away no more than it must.
+func (r run) start(notBefore time.Time, at moment) run {
+	if r.started {
 		return r
 	}
-	return run{
-		started: true, before: r.before, bootID: at.BootID,
-		since: max(min(from, at.Boot), at.Boot-at.host.Sub(notBefore)),
+	elapsed := r.elapsed(at.Instant)
+	if late := at.host.Sub(notBefore); late >= 0 {
+		elapsed = max(elapsed, min(late, at.Boot-r.since))
 	}
+	if elapsed < 0 {
+		return r
+	}
+	return run{started: true, before: elapsed, since: at.Boot, bootID: at.BootID}
 }

@@ -281,49 +281,12 @@ func put(t *testing.T, files map[string][]byte) *engine.Memory {
 	return m
 }
 
-func TestAFlippedBitForgetsNoEndingAndRefillsNoBudget(t *testing.T) {
-	h, newest := stored(t)
-	data, err := h.folder.Read(newest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := h.live()
-	for offset := 0; offset < len(data); offset += 41 {
-		damaged := slices.Clone(data)
-		damaged[offset] ^= 1 << (offset % 8)
-		h.folder = put(t, map[string][]byte{newest: damaged})
-		h.start()
-		h.wantState(engine.StateRecovered)
-		if live := h.live(); !slices.Equal(live, want) {
-			t.Fatalf("byte %d: live are %v, want %v", offset, live, want)
-		}
-		if n := drain(h); n > 33 {
-			t.Fatalf("byte %d: %d more items passed after 7 of 40", offset, n)
-		}
-	}
-}
-
 func drain(h *host) (n int) {
 	for {
 		if ok, _ := h.allow(100); !ok {
 			return n
 		}
 		n++
-	}
-}
-
-func TestATornTailCostsAtMostWhatWasNotAcknowledged(t *testing.T) {
-	h, newest := stored(t)
-	data, err := h.folder.Read(newest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for size := 0; size < len(data); size += 61 {
-		h.folder = put(t, map[string][]byte{newest: data[:size]})
-		h.start() // whatever is left of the file, the host starts
-		if tier := h.Tier("checkout", h.clock.Now()); tier != 0 && tier != 3 && tier != 4 {
-			t.Fatalf("cut at %d: tier %d", size, tier)
-		}
 	}
 }
 

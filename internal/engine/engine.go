@@ -130,6 +130,12 @@ func (e *Engine) Offer(source, token string, now model.Instant) Result {
 	return e.offer(source, []string{token}, now)[0]
 }
 
+// OfferAll hands over tokens that have come together, and writes down together what
+// they bring.
+func (e *Engine) OfferAll(source string, tokens []string, now model.Instant) []Result {
+	return e.offer(source, tokens, now)
+}
+
 // Seen hands over everything that source holds, after a full read of it, or the
 // error that prevented one. What it no longer carries stays in force here: a
 // carrier cannot take anything back.
@@ -145,11 +151,7 @@ func (e *Engine) Seen(source string, tokens []string, err error, now model.Insta
 	defer e.mu.Unlock()
 	e.readFirst(source)
 	e.sourceOf(source).full(results, now)
-	present := make(map[string]bool, len(tokens))
-	for _, t := range tokens {
-		present[t] = true
-	}
-	e.refused.keep(source, present)
+	e.refused.keep(source, tokens)
 	return results
 }
 
@@ -198,7 +200,7 @@ func (e *Engine) SetBundle(b *policy.Bundle, now model.Instant) error {
 func (e *Engine) Advance(now model.Instant) time.Duration {
 	e.mu.Lock()
 	fit := e.floor.moment(now).fit()
-	for _, h := range e.set.byKey {
+	for _, h := range e.set.active {
 		if fit && h.closed == model.CodeClockUnfit {
 			h.closed = e.judgeHeld(h.signed, h.accepted)
 		}

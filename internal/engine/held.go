@@ -1,10 +1,11 @@
 package engine
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/degradedmode/ic/internal/directive"
 	"github.com/degradedmode/ic/internal/model"
 )
 
@@ -12,15 +13,24 @@ import (
 // arrive with other signatures, and each is verified once.
 const maxAlias = 4
 
+// statement is what a host keeps of a token that has verified: neither payload nor
+// signatures again, since the token has both.
+type statement struct {
+	Directive model.Directive
+	Token     string
+	By        []string // fingerprints of the distinct keys that signed
+}
+
 // held is one statement that this host has taken.
 type held struct {
-	signed *directive.Signed
+	signed *statement
 	alias  []string // tokens of this payload that have verified
 	source string   // where it came from first
 
-	accepted time.Time     // host time of the first accept
-	boot     string        // boot and boot clock of the first accept
-	mono     time.Duration // on this boot: a lower bound of when a run may start
+	first    time.Time     // host time, boot and boot clock of the first accept
+	boot     string        //
+	mono     time.Duration //
+	accepted time.Time     // by which a policy judges: first, as far as this host can believe it
 
 	direction   model.Direction
 	durable     bool
@@ -34,10 +44,20 @@ func (h *held) d() *model.Directive { return &h.signed.Directive }
 
 // key names a payload in the form it is sent. Two payloads under one id are two
 // statements: otherwise what a host holds would depend on which came first.
-func key(token string) string {
-	version, rest, _ := strings.Cut(token, ".")
-	payload, _, _ := strings.Cut(rest, ".")
-	return version + "." + payload
+func key(token string) string { return keyIn(token, strings.IndexByte) }
+
+// keyIn is key of text in either form: a part of it, since a copy would be of a
+// thousand bytes.
+func keyIn[T string | []byte](token T, index func(T, byte) int) T {
+	version := index(token, '.')
+	if version < 0 {
+		return token
+	}
+	payload := index(token[version+1:], '.')
+	if payload < 0 {
+		return token
+	}
+	return token[:version+1+payload]
 }
 
 func (h *held) knows(token string) bool {
@@ -89,6 +109,7 @@ func expired(d *model.Directive, host time.Time, elapsed time.Duration) bool {
 type set struct {
 	byKey   map[string]*held
 	endings map[string][]*held // by each id they list
+	active  []*held            // those that may have an effect of their own, now or later, by id
 }
 
 func newSet() set {
@@ -98,6 +119,8 @@ func newSet() set {
 func (s *set) add(h *held) {
 	d := h.d()
 	s.byKey[key(h.signed.Token)] = h
+	i, _ := slices.BinarySearchFunc(s.active, d.ID, func(a *held, id string) int { return strings.Compare(a.d().ID, id) })
+	s.active = slices.Insert(s.active, i, h)
 	if d.Kind == model.End {
 		for _, id := range d.IDs {
 			s.endings[id] = append(s.endings[id], h)
@@ -115,6 +138,27 @@ func (s *set) ended(d *model.Directive, at moment) bool {
 		}
 	}
 	return false
+}
+
+// settled reports whether h will never again have an effect of its own: it is
+// ended, or is itself an ending that counts and holds no tier. Neither can be taken
+// back, since what an ending says is kept for good. A loosening ends by itself and
+// is never settled: its time goes on being counted until it is forgotten.
+func (s *set) settled(h *held, at moment) bool {
+	d := h.d()
+	switch {
+	case h.direction == model.Loosen:
+		return false
+	case stands(d):
+		return s.ended(d, at)
+	}
+	return h.obeyed() && h.hasBegun(at)
+}
+
+// forget drops what gone names.
+func (s *set) forget(gone func(*held) bool) {
+	maps.DeleteFunc(s.byKey, func(_ string, h *held) bool { return gone(h) })
+	s.active = slices.DeleteFunc(s.active, gone)
 }
 
 // live is the definition that everything else follows from.

@@ -104,9 +104,9 @@ func (e *Engine) rewrite(now model.Instant) error {
 		statements[i] = e.set.byKey[k]
 		records[i] = statements[i].record()
 	}
-	rest := e.otherRecords(now)
+	records = append(records, e.otherRecords(now)...)
 	e.mu.Unlock()
-	err := e.store.rewrite(slices.Concat(records, rest))
+	err := e.store.rewrite(records)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err == nil {
@@ -144,7 +144,7 @@ func (e *Engine) otherRecords(now model.Instant) []record {
 func (h *held) record() record {
 	r := record{
 		Type: recordHeld, Token: h.signed.Token, Source: h.source,
-		At: h.accepted, Boot: h.boot, MonoNS: h.mono,
+		At: h.first, Boot: h.boot, MonoNS: h.mono,
 	}
 	if h.unsupported {
 		r.Type = recordKept
@@ -157,7 +157,7 @@ func (e *Engine) clockRecords(now model.Instant) []record {
 	base := record{Type: recordClock, Floor: e.floor.on(now), Boot: now.BootID, MonoNS: now.Boot}
 	out := []record{base}
 	at := e.floor.moment(now)
-	for _, h := range e.set.byKey {
+	for _, h := range e.set.active {
 		if !h.running(at) {
 			continue
 		}
@@ -208,10 +208,8 @@ func (e *Engine) due(now model.Instant) ([]record, time.Duration) {
 		}
 		return e.clockNote(now), retryAfter
 	}
-	every, running := noteIdle, false
-	for _, h := range e.set.byKey {
-		running = running || h.running(e.floor.moment(now))
-	}
+	every, at := noteIdle, e.floor.moment(now)
+	running := slices.ContainsFunc(e.set.active, func(h *held) bool { return h.running(at) })
 	if running {
 		every = noteEvery
 	}
@@ -236,10 +234,8 @@ func (e *Engine) clockNote(now model.Instant) []record {
 // whose end the floor has left behind would be refused as expired.
 func (e *Engine) forget(now model.Instant) {
 	low := e.floor.on(now)
-	for k, h := range e.set.byKey {
-		d := h.d()
-		if !d.NotAfter.IsZero() && !low.Before(d.NotAfter.Add(forgetAfter)) {
-			delete(e.set.byKey, k)
-		}
-	}
+	e.set.forget(func(h *held) bool {
+		end := h.d().NotAfter
+		return !end.IsZero() && !low.Before(end.Add(forgetAfter))
+	})
 }

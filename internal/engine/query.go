@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"cmp"
 	"slices"
 	"time"
@@ -94,6 +95,17 @@ func (e *Engine) reserve(g *grant, want use, now model.Instant) bool {
 	return true
 }
 
+// Held is the host's own copy of a token that it holds, "" if it does not hold
+// exactly this one.
+func (e *Engine) Held(token []byte) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if h, ok := e.set.byKey[string(keyIn(token, bytes.IndexByte))]; ok && h.signed.Token == string(token) {
+		return h.signed.Token
+	}
+	return ""
+}
+
 // Standing is one directive in force.
 type Standing struct {
 	Directive model.Directive
@@ -110,7 +122,7 @@ func (e *Engine) Standing(now model.Instant) []Standing {
 
 func (e *Engine) standing(at moment) []Standing {
 	out := []Standing{}
-	for _, h := range e.set.byKey {
+	for _, h := range e.set.active {
 		if !e.set.live(h, at) {
 			continue
 		}

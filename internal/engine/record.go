@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -70,8 +71,10 @@ func encode(out []byte, r record) ([]byte, error) {
 	if len(text) > maxLine {
 		return nil, fmt.Errorf("write a record of type %s: %d bytes, at most %d", r.Type, len(text), maxLine)
 	}
-	line := fmt.Appendf(nil, "%s %0*d %s\n", sumOf(text), lenDigits, len(text), text)
-	return append(append(out, line...), line...), nil
+	out = slices.Grow(out, 2*(prefixLen+len(text)+1))
+	start := len(out)
+	out = fmt.Appendf(out, "%s %0*d %s\n", sumOf(text), lenDigits, len(text), text)
+	return append(out, out[start:]...), nil
 }
 
 func sumOf(text []byte) string {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/degradedmode/ic/internal/directive"
 	"github.com/degradedmode/ic/internal/model"
 )
 
@@ -20,8 +19,8 @@ const (
 type refusal struct {
 	token  string
 	source string
-	id     string            // what it says of itself, or the beginning of its SHA-256
-	signed *directive.Signed // nil if it did not verify, which no policy changes
+	id     string     // what it says of itself, or the beginning of its SHA-256
+	signed *statement // nil if it did not verify, which no policy changes
 	code   model.Code
 	order  int // of the first refusal
 }
@@ -59,7 +58,14 @@ func (r *refusals) put(one refusal) {
 func (r *refusals) drop(token string) { delete(r.by, token) }
 
 // keep forgets what source has refused and no longer carries.
-func (r *refusals) keep(source string, present map[string]bool) {
+func (r *refusals) keep(source string, carried []string) {
+	if len(r.by) == 0 {
+		return
+	}
+	present := make(map[string]bool, len(carried))
+	for _, token := range carried {
+		present[token] = true
+	}
 	maps.DeleteFunc(r.by, func(token string, one *refusal) bool {
 		return one.source == source && !present[token]
 	})

@@ -3,6 +3,7 @@ package engine
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/degradedmode/ic/internal/directive"
@@ -37,7 +38,7 @@ func (e *Engine) sourceOf(name string) *source {
 
 // full replaces what is known of a source by a full read of it.
 func (s *source) full(results []Result, now model.Instant) {
-	s.present, s.read, s.ever, s.err = map[string]bool{}, now, true, ""
+	s.present, s.read, s.ever, s.err = make(map[string]bool, len(results)), now, true, ""
 	for _, r := range results {
 		if r.carried {
 			s.present[r.ID] = true
@@ -113,7 +114,7 @@ func (e *Engine) state() Condition {
 func (e *Engine) reportRefused(at moment) []model.ReportRefused {
 	out := []model.ReportRefused{}
 	var bypasses []*held
-	for _, h := range e.set.byKey {
+	for _, h := range e.set.active {
 		if h.d().Kind == model.Bypass && e.set.live(h, at) {
 			bypasses = append(bypasses, h)
 		}
@@ -122,15 +123,20 @@ func (e *Engine) reportRefused(at moment) []model.ReportRefused {
 	for _, h := range beyond {
 		out = append(out, model.ReportRefused{ID: h.d().ID, Code: string(model.CodeOverLive)})
 	}
-	for _, k := range slices.Sorted(maps.Keys(e.set.byKey)) {
-		h := e.set.byKey[k]
+	var idle []*held // held and not obeyed
+	for _, h := range e.set.byKey {
+		if !h.obeyed() && !expired(h.d(), at.host, h.run.elapsed(at.Instant)) { // then nobody waits for it any more
+			idle = append(idle, h)
+		}
+	}
+	slices.SortFunc(idle, func(a, b *held) int { return strings.Compare(a.signed.Token, b.signed.Token) })
+	for _, h := range idle {
 		switch {
-		case expired(h.d(), at.host, h.run.elapsed(at.Instant)): // nobody waits for it any more
 		case h.unsupported:
 			out = append(out, model.ReportRefused{ID: h.d().ID, Code: string(model.CodeUnsupported)})
 		case h.closed != "":
 			out = append(out, model.ReportRefused{ID: h.d().ID, Code: string(h.closed)})
-		case !h.obeyed():
+		default:
 			out = append(out, model.ReportRefused{ID: h.d().ID, Code: string(CodeNotDurable)})
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/degradedmode/ic/internal/directive"
 	"github.com/degradedmode/ic/internal/model"
 )
 
@@ -98,7 +97,7 @@ func (e *Engine) restoreStatements(records []record, runs map[string]time.Durati
 		e.floor = e.floor.raised(signed.Directive.IssuedAt.Add(sameBoot(r, now)), now)
 		e.heads.add(signed.Directive.Log)
 		taken = append(taken, &held{
-			signed: signed, alias: []string{r.Token}, source: r.Source, accepted: r.At, boot: r.Boot, mono: r.MonoNS,
+			signed: signed, alias: []string{r.Token}, source: r.Source, first: r.At, accepted: r.At, boot: r.Boot, mono: r.MonoNS,
 			direction: e.bundle.Direction(&signed.Directive), durable: true,
 		})
 	}
@@ -136,8 +135,8 @@ func (e *Engine) restoreOne(h *held, run time.Duration, at moment) {
 
 // known reports whether every signer is or was somebody: a revoked key takes
 // nothing new, but what it signed in time stays in force.
-func (e *Engine) known(signed *directive.Signed) bool {
-	for _, fp := range signed.Fingerprints() {
+func (e *Engine) known(signed *statement) bool {
+	for _, fp := range signed.By {
 		if _, ok := e.bundle.SignerOf(fp); !ok && !slices.Contains(e.bundle.Root.Revoked, fp) {
 			return false
 		}
@@ -145,36 +144,22 @@ func (e *Engine) known(signed *directive.Signed) bool {
 	return true
 }
 
-// resume continues the run of a bypass: in the same boot by the clock that
-// cannot be set, after a reboot from the larger of what was written down and the
-// host time since its start.
+// resume continues the run of a bypass: in the same boot from its first accept, by
+// the clock that cannot be set; after a reboot from what was written down or the
+// host time of now, whichever is more.
 func (h *held) resume(written time.Duration, at moment) {
-	d := h.d()
 	if h.direction != model.Loosen {
 		return
 	}
-	elapsed := written
-	same := h.boot == at.BootID
-	if !same {
-		h.mono = at.Boot
+	d := h.d()
+	h.run = runFrom(d.NotBefore, at)
+	if h.boot == at.BootID {
+		h.run = run{before: h.first.Sub(d.NotBefore), since: h.mono, bootID: h.boot}
 	}
-	if at.host.Before(d.NotBefore) {
-		h.run = run{before: elapsed}
-		return
+	h.run = h.run.start(d.NotBefore, at)
+	if written > 0 && written > h.run.elapsed(at.Instant) {
+		h.run = run{started: true, before: written, since: at.Boot, bootID: at.BootID}
 	}
-	if same {
-		// The start by the clock of the first accept, and by the clock of now.
-		byAccept := at.Boot - h.mono - max(0, d.NotBefore.Sub(h.accepted))
-		byNow := min(at.Boot-h.mono, at.host.Sub(d.NotBefore))
-		elapsed = max(elapsed, byAccept, byNow)
-	} else {
-		start := d.NotBefore
-		if h.accepted.After(start) {
-			start = h.accepted
-		}
-		elapsed = max(elapsed, at.host.Sub(start))
-	}
-	h.run = run{started: true, before: elapsed, since: at.Boot, bootID: at.BootID}
 }
 
 // offerKept judges a statement of a kind that was not known when it came. New

@@ -103,14 +103,16 @@ func (s *snapshot) wait(at moment) time.Duration {
 // whose time has come.
 func (e *Engine) build(at moment) *snapshot {
 	s := &snapshot{
-		tiers: map[string]int{}, off: map[string][]string{}, grants: map[string][]grant{},
-		dims: map[string]Dimming{}, floor: e.floor, bootID: at.BootID, ends: Never, bundle: e.bundle, last: e.last,
+		tiers: map[string]int{}, off: map[string][]string{}, grants: map[string][]grant{}, dims: map[string]Dimming{},
+		floor: e.floor, bootID: at.BootID, ends: Never, bundle: e.bundle, last: e.last,
 	}
 	var bypasses []*held
-	for _, h := range e.set.byKey {
+	e.set.active = slices.DeleteFunc(e.set.active, func(h *held) bool { return e.set.settled(h, at) })
+	s.live = make([]string, 0, len(e.set.active))
+	for _, h := range e.set.active {
 		d := h.d()
 		if h.direction == model.Loosen {
-			h.run = h.run.start(d.NotBefore, h.mono, at)
+			h.run = h.run.start(d.NotBefore, at)
 		}
 		if !h.obeyed() {
 			continue
@@ -124,8 +126,7 @@ func (e *Engine) build(at moment) *snapshot {
 			}
 		}
 	}
-	slices.Sort(s.live)
-	s.live = slices.Compact(s.live)
+	s.live = slices.Compact(s.live) // in the order of the ids; two payloads may have one
 	counted, _ := earliest(e.bundle, bypasses)
 	for _, h := range counted {
 		d := h.d()

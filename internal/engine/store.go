@@ -16,7 +16,8 @@ const (
 
 	generationDigits = 6
 	keptGenerations  = 2       // the current one and the one to fall back to
-	rewriteAfter     = 1 << 18 // bytes appended before a new generation is written
+	rewriteAfter     = 1 << 18 // bytes appended, at least, before a new generation is written
+	writeAtOnce      = 1 << 16 // bytes of a generation that are in memory while it is written
 	maxNotes         = 16      // sentences about what was found
 )
 
@@ -45,7 +46,8 @@ type store struct {
 	generation int
 	file       File // nil: sealed, the next write is a rewrite
 	n          int  // records in the current generation
-	appended   int  // bytes since the rewrite
+	size       int  // bytes of the current generation as it was begun
+	appended   int  // bytes since then
 }
 
 // loaded is what a folder said at the start.
@@ -163,7 +165,7 @@ func (s *store) append(records []record) error {
 	if s.file == nil {
 		return errSealed
 	}
-	data, err := s.encode(records)
+	data, err := s.encode(nil, records)
 	if err != nil {
 		return err
 	}
@@ -180,12 +182,8 @@ func (s *store) rewrite(records []record) error {
 	s.seal()
 	s.n = 0
 	first := record{Type: recordFolder, V: formatVersion, Fleet: s.who.fleet, Host: s.who.host, Folder: s.id}
-	data, err := s.encode(append([]record{first}, records...))
-	if err != nil {
-		return err
-	}
 	s.generation++
-	file, err := s.begin(data)
+	file, err := s.begin(first, records)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", nameOf(s.generation), err)
 	}
@@ -195,12 +193,12 @@ func (s *store) rewrite(records []record) error {
 }
 
 // begin writes a whole file under its final name and leaves it open.
-func (s *store) begin(data []byte) (File, error) {
+func (s *store) begin(first record, records []record) (File, error) {
 	file, err := s.folder.Create(temporary)
 	if err != nil {
 		return nil, err
 	}
-	err = write(file, data)
+	err = s.fill(file, first, records)
 	if err == nil {
 		err = s.folder.Rename(temporary, nameOf(s.generation))
 	}
@@ -211,6 +209,31 @@ func (s *store) begin(data []byte) (File, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
+}
+
+// fill writes the records of a whole generation and makes them durable. It has few
+// of them in memory at a time.
+func (s *store) fill(file File, first record, records []record) error {
+	data, err := s.encode(nil, []record{first})
+	if err != nil {
+		return err
+	}
+	s.size = 0
+	for i := range records {
+		if data, err = s.encode(data, records[i:i+1]); err != nil {
+			return err
+		}
+		if len(data) < writeAtOnce {
+			continue
+		}
+		if _, err := file.Write(data); err != nil {
+			return err
+		}
+		s.size += len(data)
+		data = data[:0]
+	}
+	s.size += len(data)
+	return write(file, data)
 }
 
 // forget removes all but the newest generations. What cannot be removed now is
@@ -228,8 +251,8 @@ func (s *store) forget() {
 	}
 }
 
-func (s *store) encode(records []record) ([]byte, error) {
-	var out []byte
+// encode appends records to out, numbered on.
+func (s *store) encode(out []byte, records []record) ([]byte, error) {
 	n := s.n
 	for _, r := range records {
 		n++
@@ -250,8 +273,9 @@ func write(file File, data []byte) error {
 	return durable(file)
 }
 
-// grown reports whether the current generation is worth a rewrite.
-func (s *store) grown() bool { return s.appended > rewriteAfter }
+// grown reports whether the current generation is worth a rewrite: not before it
+// has doubled, so that a host that holds much does not write it all for every little.
+func (s *store) grown() bool { return s.appended > max(rewriteAfter, s.size) }
 
 func (s *store) seal() {
 	if s.file != nil {

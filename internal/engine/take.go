@@ -12,13 +12,18 @@ import (
 type checked struct {
 	token  string
 	id     string
-	signed *directive.Signed // nil when it did not verify or is known already
+	signed *statement // nil when it did not verify or is known already
 	code   model.Code
 }
 
-// verify is the one place where tokens become statements.
-func (e *Engine) verify(token string) (*directive.Signed, error) {
-	return directive.Verify(token, e.cfg.Realm, e.cfg.Fleet)
+// verify is the one place where tokens become statements. With an error the
+// statement is nil, or says what the token claims, for a report.
+func (e *Engine) verify(token string) (*statement, error) {
+	signed, err := directive.Verify(token, e.cfg.Realm, e.cfg.Fleet)
+	if signed == nil {
+		return nil, err
+	}
+	return &statement{Directive: signed.Directive, Token: signed.Token, By: signed.Fingerprints()}, err
 }
 
 // check verifies tokens that are not known yet, without holding the lock: it is
@@ -111,9 +116,10 @@ func (e *Engine) take(source string, c *checked, now model.Instant) (Result, *he
 		e.refused.put(refusal{token: c.token, source: source, id: c.id, signed: c.signed, code: code})
 		return e.carries(source, c, code), nil
 	}
+	at := e.floor.moment(now)
 	h = &held{
 		signed: c.signed, alias: []string{c.token}, source: source,
-		accepted: e.floor.moment(now).host, boot: now.BootID, mono: now.Boot,
+		first: at.host, accepted: at.host, boot: now.BootID, mono: now.Boot, run: runFrom(c.signed.Directive.NotBefore, at),
 		direction: e.bundle.Direction(&c.signed.Directive), durable: e.store == nil, unsupported: stored,
 	}
 	e.refused.drop(c.token)
@@ -155,9 +161,9 @@ func (e *Engine) again(h *held, c *checked) (model.Code, *held) {
 
 // judge says whether a statement may be taken now. What is within the policy
 // proves that its time has come, also when it is too late itself.
-func (e *Engine) judge(signed *directive.Signed, now model.Instant) model.Code {
+func (e *Engine) judge(signed *statement, now model.Instant) model.Code {
 	d := &signed.Directive
-	if code := e.bundle.Admit(d, signed.Fingerprints(), e.floor.moment(now).host); code != "" {
+	if code := e.bundle.Admit(d, signed.By, e.floor.moment(now).host); code != "" {
 		return code
 	}
 	e.floor = e.floor.raised(d.IssuedAt, now)
@@ -182,12 +188,12 @@ func (e *Engine) judge(signed *directive.Signed, now model.Instant) model.Code {
 // accepted before: its bounds count, the day of its own expiry does not, since
 // what was opened in time runs to its own end. All else stays in force whatever
 // the policy.
-func (e *Engine) judgeHeld(signed *directive.Signed, accepted time.Time) model.Code {
+func (e *Engine) judgeHeld(signed *statement, accepted time.Time) model.Code {
 	d := &signed.Directive
 	if e.bundle.Direction(d) != model.Loosen {
 		return ""
 	}
-	if code := e.bundle.Admit(d, signed.Fingerprints(), accepted); code != "" {
+	if code := e.bundle.Admit(d, signed.By, accepted); code != "" {
 		return code
 	}
 	if !e.mayOpen(d) {

@@ -16,6 +16,7 @@ import (
 // Beginnings of the keys that are no features.
 const (
 	tierKey   = "tier."
+	dimmerKey = "dimmer."
 	bypassKey = "bypass."
 )
 
@@ -84,6 +85,29 @@ type BypassValue struct {
 	ExpiresAt *time.Time   `json:"expiresAt,omitempty"`
 }
 
+// DimmerValue is the value of a flag dimmer.<service>. Without a dimmer a service
+// does all of its optional work.
+type DimmerValue struct {
+	Active   bool `json:"active"`
+	TargetMS int  `json:"targetMs,omitempty"`
+	Floor    int  `json:"floor,omitempty"`
+	Ceiling  int  `json:"ceiling,omitempty"`
+}
+
+// dimming is the value for one service, and its variant.
+func (s *ServiceState) dimming() (value DimmerValue, variant string) {
+	if d := s.Dimmer; d != nil {
+		return DimmerValue{Active: true, TargetMS: d.TargetMS, Floor: d.Floor, Ceiling: d.Ceiling}, "dimmed"
+	}
+	return DimmerValue{}, "full"
+}
+
+// reserved reports whether a feature has a name that cannot be told from what is no
+// feature; /v1/state has it.
+func reserved(feature string) bool {
+	return strings.HasPrefix(feature, tierKey) || strings.HasPrefix(feature, dimmerKey) || strings.HasPrefix(feature, bypassKey)
+}
+
 // stale reports whether what is known is older than it should be.
 func (s *State) stale(maxAge time.Duration) bool {
 	return s.AgeS < 0 || s.AgeS > int64(maxAge/time.Second)
@@ -97,10 +121,12 @@ func (s *State) flags(controls []string, maxAge time.Duration) (*ofrep.Set, erro
 	}
 	for service, is := range s.Services {
 		add(tierKey+service, is.Tier, fmt.Sprintf("tier-%d", is.Tier), is.Tier > 0)
+		dimming, variant := is.dimming()
+		add(dimmerKey+service, dimming, variant, dimming.Active)
 	}
 	for name, is := range s.Features {
-		if strings.HasPrefix(name, tierKey) || strings.HasPrefix(name, bypassKey) {
-			continue // it cannot be told from a tier or a bypass; /v1/state has it
+		if reserved(name) {
+			continue
 		}
 		variant := "on"
 		switch {

@@ -51,13 +51,14 @@ func (r *relay) accept() {
 		if err != nil {
 			return
 		}
+		at := time.Now()
 		server, err := net.Dial("tcp", r.target)
 		if err != nil {
 			client.Close()
 			continue
 		}
 		r.mu.Lock()
-		r.came = append(r.came, time.Now())
+		r.came = append(r.came, at)
 		r.open[client], r.open[server] = true, true
 		r.mu.Unlock()
 		for _, pair := range [][2]net.Conn{{client, server}, {server, client}} {
@@ -99,34 +100,11 @@ func densest(came []time.Time) int {
 	return most
 }
 
-// lateness begins to measure how late the machine lets this process be, and returns
-// what gives the worst.
-func lateness(t *testing.T) (worst func() time.Duration) {
-	const every = 10 * time.Millisecond
-	var most time.Duration
-	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(every)
-		defer tick.Stop()
-		for last := time.Now(); ; {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-			}
-			now := time.Now()
-			most, last = max(most, now.Sub(last)-every), now
-		}
-	}()
-	end := sync.OnceFunc(func() { close(done); <-ended })
-	t.Cleanup(end)
-	return func() time.Duration {
-		end()
-		return most
-	}
-}
-
+// A host is late when its machine is busy and never early, so on a busy one they
+// come in bunches. What holds anywhere is that no more have come by any moment than
+// a fifth of them for each second that has begun. That no second of the schedule
+// itself has more than a fifth is held by a test of package etcd, on a clock of its
+// own; how dense a second was here is said for whoever runs this on a quiet machine.
 func TestAThousandHostsDoNotComeBackTogether(t *testing.T) {
 	const hosts, mostInASecond = herd, herd / 5
 	const together = 50 // at the start, which is not what this is about
@@ -165,17 +143,16 @@ func TestAThousandHostsDoNotComeBackTogether(t *testing.T) {
 		}
 	}
 
-	late := lateness(t)
+	cut := time.Now()
 	r.cut()
 	s.wait("the fleet is back", func() bool { return len(r.times()) >= hosts })
 	came := r.times()
-	took, most, worst := came[len(came)-1].Sub(came[0]), densest(came), late()
-	t.Logf("%d connections in %s, at most %d in one second; this process was late by up to %s", len(came), took.Round(time.Millisecond), most, worst.Round(time.Millisecond))
-	// What came in one second was due within that and twice the lateness: of the
-	// host's timer, and of whoever counts.
-	if may := int(mostInASecond * (1 + 2*worst.Seconds())); most > may {
-		t.Errorf("%d of %d hosts came back in one second, at most %d may", most, hosts, may)
+	for i, at := range came {
+		if begun := int(at.Sub(cut)/time.Second) + 1; i+1 > mostInASecond*begun {
+			t.Fatalf("%d of %d hosts came back in the first %s", i+1, hosts, at.Sub(cut).Round(time.Millisecond))
+		}
 	}
+	t.Logf("%d connections in %s, at most %d in one second", len(came), came[len(came)-1].Sub(came[0]).Round(time.Millisecond), densest(came))
 	s.wait("all have read everything again", func() bool {
 		return !slices.ContainsFunc(fleet, func(h *hostrun.Runner) bool { return h.Report().Sources[0].Error != "" })
 	})

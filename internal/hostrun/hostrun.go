@@ -108,12 +108,12 @@ func start(cfg Config) (*Runner, error) {
 		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	flags, err := cfg.flags(ctx)
+	r := &Runner{cfg: cfg, cancel: cancel, outlets: cfg.outlets()}
+	flags, err := r.flags(ctx)
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf("start host %s: %w", cfg.Engine.Host, err)
 	}
-	r := &Runner{cfg: cfg, cancel: cancel, outlets: cfg.outlets()}
 	if r.engine, r.opened, err = engine.Open(cfg.Engine, cfg.Clock.Now()); err != nil {
 		cancel()
 		return nil, err
@@ -126,13 +126,14 @@ func start(cfg Config) (*Runner, error) {
 }
 
 // flags makes the flag service's carrier, which connects to nothing yet.
-func (cfg Config) flags(ctx context.Context) (*etcd.Carrier, error) {
-	if len(cfg.Etcd) == 0 {
+func (r *Runner) flags(ctx context.Context) (*etcd.Carrier, error) {
+	if len(r.cfg.Etcd) == 0 {
 		return nil, nil
 	}
 	return etcd.New(ctx, etcd.Options{
-		Endpoints: cfg.Etcd, Fleet: cfg.Engine.Fleet, FullReadEvery: cfg.FullReadEvery, Spread: etcd.FleetSpread,
-		Now: func() time.Time { return cfg.Clock.Now().Wall }, After: time.After, Rand: rand.Float64,
+		Endpoints: r.cfg.Etcd, Fleet: r.cfg.Engine.Fleet, FullReadEvery: r.cfg.FullReadEvery, Spread: etcd.FleetSpread,
+		Now: func() time.Time { return r.Now().Wall }, After: time.After, Rand: rand.Float64,
+		Known: func(token []byte) string { return r.engine.Held(token) },
 	})
 }
 
@@ -205,9 +206,12 @@ func (r *Runner) watchEtcd(ctx context.Context, flags *etcd.Carrier) {
 	tried := sync.OnceFunc(r.unheard.Done)
 	defer tried()
 	held := map[string]string{}
-	flags.Watch(ctx, func(id, token string) {
-		held[id] = token
-		r.engine.Offer(FromEtcd, token, r.Now())
+	flags.Watch(ctx, func(arrived []etcd.Arrival) {
+		tokens := make([]string, len(arrived))
+		for i, a := range arrived {
+			held[a.ID], tokens[i] = a.Token, a.Token
+		}
+		r.engine.OfferAll(FromEtcd, tokens, r.Now())
 	}, func(s carriers.Status) {
 		defer tried()
 		if !s.Connected {

@@ -27,9 +27,18 @@ type State struct {
 	Sources   []SourceState           `json:"sources"`
 }
 
-// ServiceState is the tier in force for one service.
+// ServiceState is the tier in force for one service, and its dimmer if it has one.
 type ServiceState struct {
-	Tier int `json:"tier"`
+	Tier   int          `json:"tier"`
+	Dimmer *DimmerState `json:"dimmer,omitempty"`
+}
+
+// DimmerState bounds the share of requests, in percent, for which a service does
+// optional work so that its latency stays at a target.
+type DimmerState struct {
+	TargetMS int `json:"target_ms"`
+	Floor    int `json:"floor"`
+	Ceiling  int `json:"ceiling"`
 }
 
 // What has changed a feature.
@@ -80,7 +89,11 @@ func (r *Runner) State() State {
 		s.AgeS = -1
 	}
 	for _, service := range report.Services {
-		s.Services[service] = ServiceState{Tier: r.engine.Tier(service, now)}
+		is := ServiceState{Tier: r.engine.Tier(service, now)}
+		if d, ok := r.engine.Dimmer(service, now); ok {
+			is.Dimmer = &DimmerState{TargetMS: d.TargetMS, Floor: d.Floor, Ceiling: d.Ceiling}
+		}
+		s.Services[service] = is
 	}
 	standing := r.engine.Standing(now)
 	s.Features = r.features(standing, now)

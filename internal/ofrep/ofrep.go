@@ -28,7 +28,7 @@ const (
 // The two questions of the protocol.
 const (
 	BulkPath = "/ofrep/v1/evaluate/flags"
-	onePath  = BulkPath + "/{key}"
+	onePath  = BulkPath + "/{key...}" // also what no flag is named: its answer is one of the protocol
 )
 
 // Handler answers both questions from what now gives at that moment.

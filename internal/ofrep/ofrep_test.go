@@ -66,6 +66,8 @@ func TestWhatCannotBeAnsweredHasACode(t *testing.T) {
 		code, key        string
 	}{
 		{"a flag nobody knows", BulkPath + "/nothing", `{}`, 404, "FLAG_NOT_FOUND", "nothing"},
+		{"a name with a slash", BulkPath + "/a/b", `{}`, 404, "FLAG_NOT_FOUND", "a/b"},
+		{"no name", BulkPath + "/", `{}`, 404, "FLAG_NOT_FOUND", ""},
 		{"a name to paint a terminal with", BulkPath + "/%1b%5b31m", `{}`, 404, "FLAG_NOT_FOUND", `\x1b[31m`},
 		{"a long name", BulkPath + "/" + strings.Repeat("x", 4000), `{}`, 404, "FLAG_NOT_FOUND", ""},
 		{"no JSON", BulkPath, `context`, 400, "PARSE_ERROR", ""},

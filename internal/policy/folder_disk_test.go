@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -95,6 +96,39 @@ func TestHighestIsRemembered(t *testing.T) {
 	if names, _ := os.ReadDir(filepath.Dir(path)); len(names) != 1 {
 		t.Errorf("something was left behind: %v", names)
 	}
+}
+
+// A host leaves a memory aside that is an error, and starts; one that is wrong would
+// keep it from starting, or make it obey what is old.
+func TestAFlippedBitOfTheMemoryIsAnErrorOrChangesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "highest.json")
+	_, want, err := shop(t).load()
+	if err == nil {
+		err = policy.WriteHighest(path, want)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noticed, tried := 0, 0
+	for bit := 0; bit < 8*len(good); bit += 7 {
+		tried++
+		damaged := bytes.Clone(good)
+		damaged[bit/8] ^= 1 << (bit % 8)
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		switch got, err := policy.ReadHighest(path); {
+		case err != nil:
+			noticed++
+		case !reflect.DeepEqual(*got, want):
+			t.Errorf("bit %d of byte %d: read %+v", bit%8, bit/8, got)
+		}
+	}
+	t.Logf("%d of %d single bits noticed, the others change nothing", noticed, tried)
 }
 
 // A memory that cannot be read is not an empty memory.

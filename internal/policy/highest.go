@@ -2,6 +2,8 @@ package policy
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,6 +34,24 @@ type Highest struct {
 // already obeyed, or that differs from it under the same version.
 var ErrRolledBack = errors.New("rolled back")
 
+// remembered is Highest as it stands in its file. Without the sum a bit that has
+// flipped in a version or a digest would make an old file pass, or a current one be
+// called old for ever.
+type remembered struct {
+	Highest
+	Sum string `json:"sum,omitempty"` // see sum; not in a file of before there were sums
+}
+
+// sum is the SHA-256 of the JSON of h without spaces.
+func (h Highest) sum() (string, error) {
+	raw, err := json.Marshal(h)
+	if err != nil {
+		return "", err
+	}
+	digest := sha256.Sum256(raw)
+	return hex.EncodeToString(digest[:]), nil
+}
+
 const (
 	maxHighest   = 1 << 16 // bytes: 256 domains fit
 	sha256HexLen = 64
@@ -47,19 +67,25 @@ func ReadHighest(path string) (*Highest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the highest policy versions: %w", err)
 	}
-	var h Highest
+	var h remembered
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(&h); err != nil || len(raw) > maxHighest || h.V != 1 {
+	err = dec.Decode(&h)
+	sum, _ := h.sum()
+	if err != nil || len(raw) > maxHighest || h.V != 1 || h.Sum != "" && h.Sum != sum {
 		return nil, fmt.Errorf("%s does not hold the highest policy versions; restore it, or remove it if every file of this fleet's policy is known to be current", path)
 	}
-	return &h, nil
+	return &h.Highest, nil
 }
 
 // WriteHighest replaces the file durably: after a crash the old or the new
 // content is there, never a part.
 func WriteHighest(path string, h Highest) error {
-	raw, err := json.MarshalIndent(h, "", "  ")
+	sum, err := h.sum()
+	if err != nil {
+		return err
+	}
+	raw, err := json.MarshalIndent(remembered{h, sum}, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/degradedmode/ic/internal/sshsig"
 	"github.com/degradedmode/ic/internal/sshsig/sshsigtest"
+	lib "github.com/hiddeco/sshsig"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -24,6 +25,9 @@ func FuzzParse(f *testing.F) {
 			}
 			if sig.Namespace == "" || sig.Fingerprint == "" || !bytes.Equal(sig.Blob, blob) {
 				t.Errorf("accepted as %+v", sig)
+			}
+			if stock, err := lib.ParseSignature(blob); err != nil || !bytes.Equal(stock.Marshal(), blob) || ssh.FingerprintSHA256(stock.PublicKey) != sig.Fingerprint {
+				t.Errorf("the library reads %x as %+v: %v", blob, stock, err)
 			}
 			if respelled := respell(t, blob, func(*outer, *inner) {}); !bytes.Equal(respelled, blob) {
 				t.Errorf("%x has the second spelling %x", blob, respelled)

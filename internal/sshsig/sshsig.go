@@ -2,6 +2,7 @@ package sshsig
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -49,42 +50,53 @@ type Signature struct {
 	Fingerprint string // SHA256:…
 	Namespace   string
 	Blob        []byte // wire form, canonical
-	inner       *lib.Signature
+	inner       ssh.Signature
 }
 
-// Parse reads the wire form. Bytes that do not encode back to themselves are
+// Parse reads the wire form. Bytes that would not encode back to themselves are
 // refused, and so is padding inside: nobody can respell a signature that he
-// could not have made. See oneSpelling for the exception.
+// could not have made. See oneSpelling for the exception. The blob is kept and
+// must not be changed.
 func Parse(blob []byte, use Use) (Signature, error) {
 	if len(blob) > MaxBlob {
 		return Signature{}, fmt.Errorf("%w: %d bytes, at most %d", ErrBlob, len(blob), MaxBlob)
 	}
-	inner, err := lib.ParseSignature(blob)
+	p, err := unwire(blob)
+	if err != nil {
+		return Signature{}, err
+	}
+	if string(p.hash) != hashName {
+		return Signature{}, fmt.Errorf("%w: hash %q, want %s", ErrBlob, p.hash, hashName)
+	}
+	if len(p.namespace) == 0 {
+		return Signature{}, fmt.Errorf("%w: it names none", ErrNamespace)
+	}
+	key, err := ssh.ParsePublicKey(p.key)
 	if err != nil {
 		return Signature{}, fmt.Errorf("%w: %v", ErrBlob, err)
 	}
-	if !bytes.Equal(inner.Marshal(), blob) {
-		return Signature{}, fmt.Errorf("%w: it does not encode back to the same bytes", ErrBlob)
+	if !bytes.Equal(key.Marshal(), p.key) {
+		return Signature{}, fmt.Errorf("%w: its key does not encode back to the same bytes", ErrBlob)
 	}
-	if inner.HashAlgorithm != lib.HashSHA512 {
-		return Signature{}, fmt.Errorf("%w: hash %s, want sha512", ErrBlob, inner.HashAlgorithm)
-	}
-	if inner.Namespace == "" {
-		return Signature{}, fmt.Errorf("%w: it names none", ErrNamespace)
-	}
-	if err := AcceptKey(inner.PublicKey, use); err != nil {
+	if err := AcceptKey(key, use); err != nil {
 		return Signature{}, err
 	}
-	if err := oneSpelling(inner.PublicKey, inner.Signature); err != nil {
+	if err := oneSpelling(key, &p.signature); err != nil {
 		return Signature{}, err
 	}
 	return Signature{
-		Key:         inner.PublicKey,
-		Fingerprint: ssh.FingerprintSHA256(inner.PublicKey),
-		Namespace:   inner.Namespace,
+		Key:         key,
+		Fingerprint: fingerprint(p.key),
+		Namespace:   string(p.namespace),
 		Blob:        blob,
-		inner:       inner,
+		inner:       p.signature,
 	}, nil
+}
+
+// fingerprint is that of ssh.FingerprintSHA256, from the wire form of a key.
+func fingerprint(key []byte) string {
+	sum := sha256.Sum256(key)
+	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
 // AcceptKey reports whether a key of this type may sign for use. Certificates
@@ -111,7 +123,7 @@ func (s Signature) Verify(content []byte, namespace string) error {
 	if namespace == "" || s.Namespace != namespace {
 		return fmt.Errorf("%w: it says %q, want %q", ErrNamespace, s.Namespace, namespace)
 	}
-	if err := lib.Verify(bytes.NewReader(content), s.inner, s.Key, lib.HashSHA512, namespace); err != nil {
+	if err := s.Key.Verify(signedBytes(content, namespace), &s.inner); err != nil {
 		return fmt.Errorf("%w: %v", ErrSignature, err)
 	}
 	return nil

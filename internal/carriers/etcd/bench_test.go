@@ -88,7 +88,11 @@ func newSpread(b *testing.B, connections int) *spread {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			shares[i%connections].Watch(ctx, func(id, _ string) { s.arrivals <- arrival{id, time.Now()} }, func(status carriers.Status) {
+			shares[i%connections].Watch(ctx, func(arrived []etcd.Arrival) {
+				for _, a := range arrived {
+					s.arrivals <- arrival{a.ID, time.Now()}
+				}
+			}, func(status carriers.Status) {
 				if status.Connected && connected.Add(1) == watchers {
 					close(ready)
 				}

@@ -60,6 +60,10 @@ type Options struct {
 	Now           func() time.Time                     // for Status.LastFullRead
 	After         func(time.Duration) <-chan time.Time // time.After outside of tests
 	Rand          func() float64                       // jitter, in [0, 1)
+
+	// Known is the copy that somebody holds of a token that a watch has read, "" if
+	// nobody does, so that a host does not hold each of them twice. nil: nobody does.
+	Known func(token []byte) string
 }
 
 // Carrier is one fleet's part of an etcd cluster. It is safe for concurrent use.
@@ -184,11 +188,16 @@ type Full struct {
 
 // All reads every token of the fleet, page by page at one revision.
 func (c *Carrier) All(ctx context.Context) (Full, error) {
+	return c.all(ctx, func(string, []byte) string { return "" })
+}
+
+// all is All for somebody who has tokens already: known gives his copy of one, or "".
+func (c *Carrier) all(ctx context.Context, known func(id string, token []byte) string) (Full, error) {
 	ctx, cancel := context.WithTimeout(ctx, ReadLimit)
 	defer cancel()
 	limit := int64(pageKeys)
 	for {
-		full, err := c.readPages(ctx, limit)
+		full, err := c.readPages(ctx, limit, known)
 		switch {
 		case err == nil:
 			return full, nil
@@ -200,7 +209,7 @@ func (c *Carrier) All(ctx context.Context) (Full, error) {
 	}
 }
 
-func (c *Carrier) readPages(ctx context.Context, limit int64) (Full, error) {
+func (c *Carrier) readPages(ctx context.Context, limit int64, known func(id string, token []byte) string) (Full, error) {
 	from := c.directiveKey("")
 	end := clientv3.GetPrefixRangeEnd(from)
 	full := Full{Tokens: make(map[string]string)}
@@ -213,12 +222,18 @@ func (c *Carrier) readPages(ctx context.Context, limit int64) (Full, error) {
 			full.Revision = page.Header.Revision
 		}
 		for _, kv := range page.Kvs {
-			full.add(strings.TrimPrefix(string(kv.Key), c.directiveKey("")), string(kv.Value))
-			from = string(kv.Key) + "\x00"
+			from = string(kv.Key)
+			id := strings.TrimPrefix(from, c.directiveKey(""))
+			token := known(id, kv.Value)
+			if token == "" {
+				token = string(kv.Value)
+			}
+			full.add(id, token)
 		}
 		if !page.More {
 			return full, nil
 		}
+		from += "\x00"
 		if read := len(full.Tokens) + full.ignored; read >= c.most {
 			full.Note = fmt.Sprintf("etcd holds more than %d keys of this fleet and only the first were read: somebody fills the store", read)
 			return full, nil

@@ -150,10 +150,12 @@ func watch(t testing.TB, c *etcd.Carrier) *watcher {
 	return w
 }
 
-func (w *watcher) sink(id, token string) {
+func (w *watcher) sink(arrived []etcd.Arrival) {
 	w.mu.Lock()
-	w.tokens[id] = token
-	w.times[id]++
+	for _, a := range arrived {
+		w.tokens[a.ID] = a.Token
+		w.times[a.ID]++
+	}
 	w.mu.Unlock()
 	w.poke()
 }

@@ -31,12 +31,19 @@ const maxDoublings = 16
 
 var errLost = errors.New("the connection is lost; what is known stays in force")
 
+// Arrival is one token under its id.
+type Arrival struct{ ID, Token string }
+
+// deliverAtOnce bounds the arrivals of one delivery: many, so that a host that
+// comes back writes them down together, and few enough to verify in a moment.
+const deliverAtOnce = 128
+
 // Watch delivers every token of the fleet, each once, and then those that
 // arrive, until ctx or the carrier ends. It reads everything again after a break, after a
 // compaction and every FullReadEvery. A token that changes under its id is
 // delivered again; one that is deleted is not taken back. sink and status are
 // called from this goroutine, one at a time.
-func (c *Carrier) Watch(ctx context.Context, sink func(id, token string), status func(carriers.Status)) {
+func (c *Carrier) Watch(ctx context.Context, sink func([]Arrival), status func(carriers.Status)) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(c.ctx, cancel)()
@@ -61,7 +68,7 @@ func (c *Carrier) Watch(ctx context.Context, sink func(id, token string), status
 
 type watch struct {
 	*Carrier
-	sink     func(id, token string)
+	sink     func([]Arrival)
 	status   func(carriers.Status)
 	seen     map[string]string
 	state    carriers.Status
@@ -72,24 +79,43 @@ type watch struct {
 // fall between. It ends without an error when the next full read is due.
 func (w *watch) round(ctx context.Context) error {
 	w.hold(false)
-	full, err := w.All(ctx)
+	full, err := w.all(ctx, w.known)
 	w.hold(true)
 	if err != nil {
 		return err
 	}
 	ids := slices.Sorted(maps.Keys(full.Tokens)) // oldest first
 	w.state = carriers.Status{Connected: true, LastFullRead: w.opts.Now(), Present: ids, Err: full.Note}
-	for _, id := range ids {
-		w.deliver(id, full.Tokens[id])
+	for some := range slices.Chunk(ids, deliverAtOnce) {
+		news := make([]Arrival, 0, len(some))
+		for _, id := range some {
+			news = append(news, Arrival{id, full.Tokens[id]})
+		}
+		w.deliver(news)
 	}
 	w.status(w.state)
 	return w.follow(ctx, full.Revision+1)
 }
 
-func (w *watch) deliver(id, token string) {
-	if w.seen[id] != token {
-		w.seen[id] = token
-		w.sink(id, token)
+// known is the copy of a token that is in memory already, "" if none is.
+func (w *watch) known(id string, token []byte) string {
+	if seen := w.seen[id]; seen == string(token) {
+		return seen
+	}
+	if w.opts.Known == nil {
+		return ""
+	}
+	return w.opts.Known(token)
+}
+
+// deliver hands over what has not been delivered before.
+func (w *watch) deliver(all []Arrival) {
+	news := slices.DeleteFunc(all, func(a Arrival) bool { return w.seen[a.ID] == a.Token })
+	for _, a := range news {
+		w.seen[a.ID] = a.Token
+	}
+	if len(news) > 0 {
+		w.sink(news)
 	}
 }
 
@@ -129,12 +155,14 @@ func (w *watch) follow(ctx context.Context, revision int64) error {
 }
 
 func (w *watch) take(events []*clientv3.Event) {
+	var news []Arrival
 	for _, e := range events {
 		id, token := strings.TrimPrefix(string(e.Kv.Key), w.directiveKey("")), string(e.Kv.Value)
 		if e.Type == clientv3.EventTypePut && deliverable(id, token) {
-			w.deliver(id, token)
+			news = append(news, Arrival{id, token})
 		}
 	}
+	w.deliver(news)
 }
 
 // waitAfter is the wait after so many failures in a row; jitter is in [0, 1).

@@ -82,12 +82,12 @@ func TestACompactionPastTheWatcherLosesNothing(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		c.Watch(ctx, func(id, token string) {
-			if id == first {
+		c.Watch(ctx, func(arrived []etcd.Arrival) {
+			if arrived[0].ID == first {
 				close(reached) // the full read has happened, the watch is not yet there
 				<-goOn
 			}
-			w.sink(id, token)
+			w.sink(arrived)
 		}, w.take)
 	}()
 	defer func() { cancel(); <-done }()
@@ -161,7 +161,7 @@ func TestAWatchEndsWithItsCarrier(t *testing.T) {
 	connected, done := make(chan struct{}, 8), make(chan struct{})
 	go func() {
 		defer close(done)
-		c.Watch(t.Context(), func(string, string) {}, func(carriers.Status) { connected <- struct{}{} })
+		c.Watch(t.Context(), func([]etcd.Arrival) {}, func(carriers.Status) { connected <- struct{}{} })
 	}()
 	<-connected
 	c.Close()
