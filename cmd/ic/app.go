@@ -71,8 +71,8 @@ daylight. Without a command it opens the console.`,
 	)
 	a.add(root, "night", a.statusCmd(), a.watchCmd(), a.canCmd(), a.doCmd(), a.shedCmd(), a.recoverCmd(), a.endCmd(),
 		a.freezeCmd(), a.breakCmd(), a.cosignCmd(), a.reissueCmd(), a.incidentCmd())
-	a.add(root, "day", a.initCmd(), a.policyCmd(), a.keysCmd(), a.loginCmd(), a.doctorCmd(), a.controllerCmd(), a.demoCmd())
-	a.add(root, "after", a.auditCmd())
+	a.add(root, "day", a.initCmd(), a.policyCmd(), a.keysCmd(), a.loginCmd(), a.doctorCmd(), a.controllerCmd(), a.runbookCmd(), a.rehearseCmd(), a.demoCmd())
+	a.add(root, "after", a.auditCmd(), a.reportCmd())
 	a.add(root, "", a.versionCmd(), a.manCmd(), a.backendCmd(), a.worldCmd())
 	return root
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/degradedmode/ic/internal/breakglass"
 	"github.com/degradedmode/ic/internal/carriers/etcd"
 	"github.com/degradedmode/ic/internal/directive"
+	"github.com/degradedmode/ic/internal/drill/freshness"
 	"github.com/degradedmode/ic/internal/drill/world"
 	"github.com/degradedmode/ic/internal/drill/worldclock"
 	"github.com/degradedmode/ic/internal/hostclock"
@@ -131,6 +132,7 @@ func (a *app) desk(ctx context.Context, c config) (*incident.Desk, *policy.Bundl
 		Bundle: b, Clock: s.clock, Rand: randReader, ReportAge: incident.DefaultReportAge * model.Duration(s.speed()),
 		Signer:    func(ctx context.Context) (ssh.Signer, error) { return a.signer(ctx, c) },
 		Inventory: hosts.listing, Hosts: hosts.reader(), Readings: readings(b, s, metrics),
+		Simulated: freshness.Follow(c.State, func() time.Time { return s.clock.Now().Wall }),
 	}
 	if metrics != nil && s.info == nil {
 		// A drill's clock is that of its world: there are no two to compare.

@@ -111,6 +111,36 @@ func inOrder(sessions []Session) []placed {
 	return out
 }
 
+// InOrder is the entries of all sessions in the one order in which Fold takes
+// them, whatever the order of the sessions: for folds of other packages. A late
+// entry stands where it was chained and says what its receipt says.
+func InOrder(sessions []Session) []Entry {
+	all := inOrder(sessions)
+	out := make([]Entry, len(all))
+	for i := range all {
+		out[i] = all[i].happened()
+	}
+	return out
+}
+
+// happened is the entry as it happened: a late one is what its receipt says, at
+// the receipt's time.
+func (e Entry) happened() Entry {
+	late, ok := e.Body.(Late)
+	if !ok {
+		return e
+	}
+	inner, err := readBody(late.Receipt.Kind, late.Receipt.Body)
+	if err != nil {
+		return e // readEntry refused it already
+	}
+	e.Body, e.Actor = inner, late.Receipt.Actor
+	if then, err := unstamp(late.Receipt.At); err == nil {
+		e.At = then
+	}
+	return e
+}
+
 // told is the last word about one directive from one carrier.
 type told struct {
 	state string
@@ -148,18 +178,9 @@ func newFolding() *folding {
 // receipt's time.
 func (f *folding) add(e placed) {
 	f.state.Lines = append(f.state.Lines, lineOf(e))
-	body, at, actor := e.Body, e.At, e.Actor
-	if late, ok := body.(Late); ok {
-		inner, err := readBody(late.Receipt.Kind, late.Receipt.Body)
-		if err != nil {
-			return // readEntry refused it already
-		}
-		body, actor = inner, late.Receipt.Actor
-		if then, err := unstamp(late.Receipt.At); err == nil {
-			at = then
-		}
-	}
-	switch b := body.(type) {
+	happened := e.happened()
+	at, actor := happened.At, happened.Actor
+	switch b := happened.Body.(type) {
 	case IncidentOpen:
 		f.open(b, at, actor)
 	case IncidentClose:

@@ -320,7 +320,7 @@ func decodeBody(kind Kind, raw []byte) (Body, error) {
 	case KindSignoff:
 		return bodyOf[Signoff](raw)
 	default:
-		return foreignBody(kind, raw)
+		return decodeRunBody(kind, raw)
 	}
 }
 

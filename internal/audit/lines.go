@@ -98,7 +98,7 @@ func operationSentence(body Body) string {
 	case Exported:
 		return fmt.Sprintf("log exported as %s, sha256 %s", b.Format, b.SHA256)
 	default:
-		return "an entry of a kind that this version does not know"
+		return runSentence(body)
 	}
 }
 

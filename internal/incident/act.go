@@ -28,10 +28,13 @@ type Preview struct {
 }
 
 // Act is a confirmed wish. Asked is false when nobody was asked (--yes without a
-// terminal); the log says so.
+// terminal); the log says so. ID is for whoever has to find the act again after a
+// crash: a ULID that was written down before, whose random part is the act's own.
+// An act whose random part is known already is not done again. "" is a fresh one.
 type Act struct {
 	Request model.Request
 	Asked   bool
+	ID      string
 }
 
 // State of an act or a push: how far it has come, never what a pipeline says.
@@ -110,4 +113,5 @@ var (
 	ErrIntegrity  = errors.New("integrity failure")     // exit 5
 	ErrReadOnly   = errors.New("read-only")
 	ErrNoIncident = errors.New("no incident is open")
+	ErrRepeated   = errors.New("it was done before") // what became of it has to be read: nothing was done now
 )

@@ -246,13 +246,11 @@ func (d *Desk) observePush(ctx context.Context, log *audit.Writer, plan *BreakPl
 		return
 	}
 	delivery := breakglass.Delivery{Operation: operation, Backend: plan.Backend, IDs: plan.IDs, Targets: plan.Hosts, SentAt: d.o.Clock.Now().Wall}
-	limited, cancel := context.WithTimeout(ctx, pushObserve)
-	defer cancel()
-	tick := time.NewTicker(observeEvery)
-	defer tick.Stop()
+	looks := d.looks(ctx, pushObserve)
+	defer looks.end()
 	var state breakglass.State
 	for {
-		d.lookAtHosts(limited)
+		d.lookAtHosts(looks.ctx)
 		w := d.world()
 		delivery.IDs = standing(&w, plan.IDs)
 		state = breakglass.StateOf(delivery, w.Hosts, w.Now)
@@ -264,7 +262,7 @@ func (d *Desk) observePush(ctx context.Context, log *audit.Writer, plan *BreakPl
 		if state.Word == breakglass.Effective {
 			break
 		}
-		if !nextTick(limited, tick) {
+		if !looks.next() {
 			break
 		}
 	}

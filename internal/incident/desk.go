@@ -90,9 +90,16 @@ type Options struct {
 	// nil: they are the same clock.
 	SignalsClock func() ClockView
 	ReportAge    model.Duration // how old a host's report may be; 0: DefaultReportAge
-	Backends     []Backend
-	Faults       func() []FaultView                                       // drills only
-	Fault        func(ctx context.Context, name string, clear bool) error // drills only
+	// Simulated says when each thing was last practised in simulation, by the names
+	// of World.Rehearsals; it never waits for long, and its answer is not changed.
+	// nil: nothing is known of that.
+	Simulated func() map[string]time.Time
+	Backends  []Backend
+	// Wait lets at least d pass between two looks at the hosts; nil: real time passes.
+	// A drill inside one process lets its own time pass, and nothing else waits there.
+	Wait   func(ctx context.Context, d time.Duration) error
+	Faults func() []FaultView                                       // drills only
+	Fault  func(ctx context.Context, name string, clear bool) error // drills only
 }
 
 // Desk is one seat at one incident: what it sees, and the road by which it acts.
@@ -102,6 +109,7 @@ type Desk struct {
 	seen    observed
 	history *history
 
+	leaseRead atomic.Pointer[leaseRead]
 	described sync.Map // backend -> sdk.Description, once it was asked
 
 	// acts lets one act at a time recover, open or push: its verdict must still be
@@ -145,6 +153,9 @@ func New(o Options) (*Desk, error) {
 	d := &Desk{o: o, changed: make(chan struct{}, 1)}
 	d.seen.carriers = make([]carrierState, len(o.Carriers))
 	d.history = newHistory(o.State, o.Second)
+	if o.Wait != nil {
+		d.history.limit = drillHistoryLimit
+	}
 	d.publish()
 	return d, nil
 }

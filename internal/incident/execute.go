@@ -31,6 +31,10 @@ func (d *Desk) Execute(ctx context.Context, act Act) (Result, error) {
 	w := d.world()
 	act.Request.Actor = d.o.Person
 	act.Request.Cosigners = nil
+	if err := once(&w, act.ID); err != nil {
+		return Result{ID: act.ID, Incident: w.Incident.ID}, err
+	}
+	act.Request.Directive.ID = act.ID
 	adopt(&act.Request.Directive, &w)
 	verdict := decisions.Evaluate(d.o.Bundle, &w, &act.Request)
 	result := Result{Verdict: verdict, Reasons: sentences(&verdict), Incident: w.Incident.ID}
@@ -60,13 +64,17 @@ func (d *Desk) Refuse(ctx context.Context, p Preview) (Result, error) {
 }
 
 // adopt puts a draft into the incident and the policy of the world it is judged
-// in: a confirmation may have been on screen for a while. Start and end stay as
-// they were shown: what was confirmed is the most that is signed, and a slow
-// answer only makes a window shorter.
+// in: a confirmation may have been on screen for a while. Start and end of a window
+// stay as they were shown: what was confirmed is the most that is signed, and a slow
+// answer only makes it shorter. What has no end begins when it is signed: dwell and
+// the pause between two steps of a ramp count from there.
 func adopt(r *model.Directive, w *model.World) {
 	r.Incident, r.Policy, r.Fleet = w.Incident.ID, w.Policy, w.Fleet
 	if now := w.Now.Truncate(time.Second); now.After(r.IssuedAt) {
 		r.IssuedAt = now
+	}
+	if r.NotAfter.IsZero() && r.NotBefore.Before(r.IssuedAt) {
+		r.NotBefore = r.IssuedAt
 	}
 }
 
@@ -124,14 +132,17 @@ func (d *Desk) signAct(ctx context.Context, w *model.World, act *Act, result *Re
 	return log, payload, token, err
 }
 
-// fix gives a directive its id and the head of our log, and its bytes: from here
-// on it is what it is.
+// fix gives a directive its id, unless it was fixed before, and the head of our
+// log, and its bytes: from here on it is what it is.
 func (d *Desk) fix(dir *model.Directive, log *audit.Writer) ([]byte, error) {
-	id, err := ulid.New(ulid.Timestamp(d.o.Clock.Now().Wall), d.o.Rand)
-	if err != nil {
-		return nil, fmt.Errorf("make an id: %w", err)
+	if dir.ID == "" {
+		id, err := ulid.New(ulid.Timestamp(d.o.Clock.Now().Wall), d.o.Rand)
+		if err != nil {
+			return nil, fmt.Errorf("make an id: %w", err)
+		}
+		dir.ID = id.String()
 	}
-	dir.ID, dir.Log = id.String(), log.Head()
+	dir.Log = log.Head()
 	return directive.Encode(*dir)
 }
 
@@ -269,20 +280,18 @@ func (d *Desk) observe(ctx context.Context, log *audit.Writer, dir *model.Direct
 		d.note(log, audit.Outcome{ID: dir.ID, Carrier: hostsCarrier, State: audit.StateUnconfirmed, Detail: result.Detail})
 		return
 	}
-	limited, cancel := context.WithTimeout(ctx, observeLimit)
-	defer cancel()
-	tick := time.NewTicker(observeEvery)
-	defer tick.Stop()
+	looks := d.looks(ctx, observeLimit)
+	defer looks.end()
 	var reach Reach
 	for {
-		d.lookAtHosts(limited)
+		d.lookAtHosts(looks.ctx)
 		w := d.world()
 		reach = ReachOf(&w, dir, d.o.ReportAge)
 		d.publish()
 		if reach.Total > 0 && reach.Done == reach.Total || notYet(dir, &w) {
 			break
 		}
-		if !nextTick(limited, tick) {
+		if !looks.next() {
 			break
 		}
 	}
@@ -306,16 +315,6 @@ func (d *Desk) lookAtHosts(ctx context.Context) {
 	if ctx.Err() == nil {
 		d.seen.takeHosts(hosts, d.o.Clock.Now().Wall)
 	}
-}
-
-// nextTick waits for the next look, and is false when the time is over, also when
-// both have come.
-func nextTick(ctx context.Context, tick *time.Ticker) bool {
-	select {
-	case <-tick.C:
-	case <-ctx.Done():
-	}
-	return ctx.Err() == nil
 }
 
 // hostsCarrier is the name under which host reports stand in the log.

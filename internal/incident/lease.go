@@ -66,9 +66,28 @@ func (d *Desk) encodeLease(ctx context.Context, incident string, l model.Lease, 
 	return leaseVersion + "." + b64(payload) + "." + b64(sig.Blob), nil
 }
 
-// readLease reads a signed lease of this fleet. Who signed has to be somebody of
-// the trust root who may act at all, and its holder or the one who offered it.
+// leaseRead is a text and what it says.
+type leaseRead struct {
+	text, incident string
+	lease          model.Lease
+	err            error
+}
+
+// readLease reads a signed lease of this fleet. The same text stands on the board
+// for hours and says the same each time: it is verified once.
 func (d *Desk) readLease(text string) (incident string, l model.Lease, err error) {
+	known := d.leaseRead.Load()
+	if known == nil || known.text != text {
+		known = &leaseRead{text: text}
+		known.incident, known.lease, known.err = d.verifyLease(text)
+		d.leaseRead.Store(known)
+	}
+	return known.incident, known.lease, known.err
+}
+
+// verifyLease says what a signed lease says. Who signed has to be somebody of
+// the trust root who may act at all, and its holder or the one who offered it.
+func (d *Desk) verifyLease(text string) (incident string, l model.Lease, err error) {
 	parts := strings.Split(text, ".")
 	if len(text) > maxLease || len(parts) != 3 || parts[0] != leaseVersion {
 		return "", l, errLease

@@ -3,6 +3,7 @@ package incident
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/degradedmode/ic/internal/audit"
 )
@@ -30,14 +31,14 @@ func (d *Desk) Lacks(ctx context.Context) []Reissued {
 // Reissue hands to each carrier the tokens it lacks: the very texts that were
 // signed, so that nothing is in force afterwards that was not before. What is
 // barred is left out and says why. Each goes into the log: of the open incident, or
-// of its own, which is over.
-func (d *Desk) Reissue(ctx context.Context) ([]Reissued, error) {
+// of its own, which is over. With ids it hands over those and no others.
+func (d *Desk) Reissue(ctx context.Context, ids ...string) ([]Reissued, error) {
 	if d.o.Person == "" {
 		return nil, fmt.Errorf("%w: no key of yours is in the trust root (ic keys list)", ErrReadOnly)
 	}
 	d.acts.Lock()
 	defer d.acts.Unlock()
-	all := d.Lacks(ctx)
+	all := slices.DeleteFunc(d.Lacks(ctx), func(r Reissued) bool { return len(ids) > 0 && !slices.Contains(ids, r.ID) })
 	said := map[string][]audit.Body{}
 	for i := range all {
 		r := &all[i]

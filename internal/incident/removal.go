@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/model"
@@ -84,19 +83,17 @@ func (d *Desk) observeRemoval(ctx context.Context, r removal, result *Result, pr
 	outcome := audit.UndoOutcome{Operation: r.override.Operation, State: audit.StateUndone, Detail: "no host reports are configured"}
 	result.State, result.Detail = Effective, "the override is gone from "+r.override.Backend+"; "+outcome.Detail
 	if d.o.Hosts != nil {
-		limited, cancel := context.WithTimeout(ctx, pushObserve)
-		defer cancel()
-		tick := time.NewTicker(observeEvery)
-		defer tick.Stop()
+		looks := d.looks(ctx, pushObserve)
+		defer looks.end()
 		for {
-			d.lookAtHosts(limited)
+			d.lookAtHosts(looks.ctx)
 			w := d.world()
 			outcome.Done, outcome.Total = freed(&w, &r), len(r.targets)
 			if progress != nil {
 				progress(Progress{Phase: "hosts", Done: outcome.Done, Total: outcome.Total, Message: "hosts are rid of it, by their own reports"})
 			}
 			d.publish()
-			if outcome.Done == outcome.Total || !nextTick(limited, tick) {
+			if outcome.Done == outcome.Total || !looks.next() {
 				break
 			}
 		}

@@ -21,6 +21,7 @@ func (d *Desk) worldOf(h *heard, incident string, state *audit.State) model.Worl
 		Incident: state.Incident, Readings: h.readings,
 		Overrides: state.Overrides, Durable: d.durable(), Rehearsals: joined.Rehearsals,
 	}
+	d.simulated(w.Rehearsals)
 	var expected []model.HostView
 	if d.o.Inventory != nil {
 		listing := d.o.Inventory()
@@ -43,6 +44,19 @@ func (d *Desk) worldOf(h *heard, incident string, state *audit.State) model.Worl
 	w.Proposals = d.waiting(&w, state, h)
 	w.Mode = d.modeOf(&w)
 	return w
+}
+
+// simulated adds the dates of rehearsals in simulation. They are shown, and
+// permit nothing: what a right wants to be rehearsed is rehearsed live.
+func (d *Desk) simulated(rehearsals map[string]model.Rehearsal) {
+	if d.o.Simulated == nil {
+		return
+	}
+	for name, at := range d.o.Simulated() {
+		r := rehearsals[name]
+		r.Simulated = at
+		rehearsals[name] = r
+	}
 }
 
 // hostsOf is the inventory with what each host reports, and what it lacks.

@@ -21,11 +21,24 @@ const (
 	PrometheusBlind = "prometheus-blind"
 	ClockAhead      = "clock-ahead"
 	PipelineStuck   = "pipeline-stuck"
+
+	// Of a simulated fleet only.
+	FlagsSlow         = "flags-slow"
+	PrometheusHollow  = "prometheus-hollow"
+	PrometheusPartial = "prometheus-partial"
+	ClockBehind       = "clock-behind"
+	HostsPaused       = "hosts-paused"
+	PipelineDenied    = "pipeline-denied"
+	GitOpsReverts     = "gitops-reverts"
+	ConsoleDiskFull   = "console-disk-full"
+	CommanderAbsent   = "commander-absent"
+	ApproverAbsent    = "approver-absent"
 )
 
 // Figures that belong to the names.
 const (
 	HealedHosts = 10               // auto-heal restarts so many
+	PausedHosts = 3                // hosts-paused
 	AheadBy     = 20 * time.Minute // clock-ahead, on one host
 )
 
@@ -40,6 +53,16 @@ var descriptions = [...]struct{ name, sentence string }{
 	{PrometheusBlind, "Prometheus answers 503"},
 	{ClockAhead, "the wall clock of one host is 20 min ahead, and the host believes it"},
 	{PipelineStuck, "the deploy pipeline takes pushes and restarts nobody"},
+	{FlagsSlow, "what is given to the flag service now reaches hosts four minutes later"},
+	{PrometheusHollow, "Prometheus answers and has lost its data"},
+	{PrometheusPartial, "a part of the storage behind Prometheus does not answer, and it says so"},
+	{ClockBehind, "the wall clock of one host is 20 min behind, and the host believes it"},
+	{HostsPaused, "three machines of checkout are stopped by their hypervisor, and do not know"},
+	{PipelineDenied, "the break-glass credential of the deploy pipeline has expired"},
+	{GitOpsReverts, "a GitOps controller takes back within a minute what it has not declared"},
+	{ConsoleDiskFull, "no console can write its log: its disk is full"},
+	{CommanderAbsent, "the incident commander does not answer"},
+	{ApproverAbsent, "nobody of finance, product and risk answers"},
 }
 
 // Lever is how one world does a fault. A nil Clear means that the fault is over

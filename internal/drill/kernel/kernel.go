@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,11 +19,12 @@ const MaxPending = 1 << 20
 const MaxInbox = 4096
 
 // Kernel is one simulated world's time. Its methods belong to one goroutine,
-// except Post.
+// except Post and Now.
 type Kernel struct {
 	seed    uint64
 	start   time.Time
 	now     time.Time
+	shown   atomic.Int64 // now, for readers on other goroutines; ns since 1970
 	seq     uint64
 	pending queue
 	streams map[string]*Stream
@@ -41,14 +43,20 @@ type input struct {
 // log; errors of the writer are kept and returned by Err.
 func New(seed uint64, start time.Time, log io.Writer) *Kernel {
 	start = start.UTC().Truncate(time.Millisecond)
-	k := &Kernel{seed: seed, start: start, now: start, streams: make(map[string]*Stream)}
+	k := &Kernel{seed: seed, start: start, streams: make(map[string]*Stream)}
 	k.log = newLog(log, seed, start)
+	k.set(start)
 	return k
 }
 
+func (k *Kernel) set(now time.Time) {
+	k.now = now
+	k.shown.Store(now.UnixNano())
+}
+
 // Now is the virtual time: the time of the event that is running, or the time
-// up to which Run has come.
-func (k *Kernel) Now() time.Time { return k.now }
+// up to which Run has come. Clocks are read from any goroutine.
+func (k *Kernel) Now() time.Time { return time.Unix(0, k.shown.Load()).UTC() }
 
 // Since is the virtual time since the start.
 func (k *Kernel) Since() time.Duration { return k.now.Sub(k.start) }
@@ -144,7 +152,7 @@ func (k *Kernel) Run(until time.Time) {
 		}
 	}
 	if k.now.Before(until) {
-		k.now = until
+		k.set(until)
 	}
 }
 
@@ -159,7 +167,7 @@ func (k *Kernel) step(until *time.Time) bool {
 		}
 		do := e.do
 		e.do = nil
-		k.now = e.at
+		k.set(e.at)
 		do()
 		return true
 	}

@@ -42,6 +42,9 @@ const (
 	// Hollow answers every query with success and no series: a Prometheus that
 	// is up and has lost its data or its targets.
 	Hollow
+	// Partial answers with what is in the store and with the mark of a storage of
+	// which a part did not answer.
+	Partial
 )
 
 // API serves the Prometheus HTTP API over a store. It is an http.Handler for a
@@ -110,6 +113,7 @@ type body struct {
 	Error     string   `json:"error,omitempty"`
 	Warnings  []string `json:"warnings,omitempty"`
 	Infos     []string `json:"infos,omitempty"`
+	IsPartial bool     `json:"isPartial,omitempty"` // VictoriaMetrics' mark
 }
 
 // failure is an error with the name and the status that Prometheus gives it.
@@ -138,7 +142,7 @@ func (a *API) answer(h func(*http.Request) (*body, error)) http.HandlerFunc {
 		case err != nil:
 			code, out = http.StatusInternalServerError, &body{Status: "error", ErrorType: "internal", Error: err.Error()}
 		default:
-			out.Status = "success"
+			out.Status, out.IsPartial = "success", Sight(a.sight.Load()) == Partial
 		}
 		text, err := json.Marshal(out)
 		if err != nil {

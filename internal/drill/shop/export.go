@@ -30,6 +30,10 @@ func (s *Shop) Collect(sink Sink) error {
 			return err
 		}
 	}
+	return s.collectOrders(sink)
+}
+
+func (s *Shop) collectOrders(sink Sink) error {
 	for i, outcome := range OrderOutcomes {
 		if err := all(
 			sink("shop_orders_total", float64(s.tallies[i].Count), "outcome", outcome),
@@ -60,6 +64,57 @@ func (s *Shop) collectHost(sink Sink, c *cell, h *host) error {
 			sink("shop_breaker_open", flag(h.risk.open), "service", Checkout, "host", h.Name(), "dependency", PaymentRisk),
 			sink("shop_unscored_orders_total", float64(h.unscored.Count), "host", h.Name()),
 			sink("shop_unscored_cents_total", float64(h.unscored.Cents), "host", h.Name()))
+	}
+	return err
+}
+
+// CollectServices is Collect as rules that sum by service would record it: the same
+// names without the label host. up and the CPU are means, a breaker counts as open
+// when one is. A fleet of any size has the same few series.
+func (s *Shop) CollectServices(sink Sink) error {
+	for _, sh := range shares {
+		c := s.cells[sh.service]
+		if err := all(s.collectService(sink, c), collectLatency(sink, c)); err != nil {
+			return err
+		}
+	}
+	return s.collectOrders(sink)
+}
+
+func (s *Shop) collectService(sink Sink, c *cell) error {
+	var counts [outcomes]int64
+	var up, cpu, open int64
+	var unscored Tally
+	for _, h := range c.hosts {
+		for o, n := range h.counts {
+			counts[o] += n
+		}
+		unscored.Count += h.unscored.Count
+		unscored.Cents += h.unscored.Cents
+		if !h.Up() || c.name == PaymentRisk && !s.risk {
+			continue
+		}
+		up++
+		cpu += h.cpu
+		if h.risk.open {
+			open = 1
+		}
+	}
+	err := sink("up", float64(up)/float64(len(c.hosts)), "service", c.name)
+	for o, name := range requestOutcomes {
+		err = all(err, sink("shop_requests_total", float64(counts[o]/million), "service", c.name, "outcome", name))
+	}
+	if up > 0 {
+		err = all(err, sink("shop_cpu_share", float64(cpu)/million/float64(up), "service", c.name))
+	}
+	switch c.name {
+	case Edge:
+		return all(err, sink("shop_breaker_open", flag(s.refresh.open), "service", Edge, "dependency", Catalog))
+	case Checkout:
+		return all(err,
+			sink("shop_breaker_open", float64(open), "service", Checkout, "dependency", PaymentRisk),
+			sink("shop_unscored_orders_total", float64(unscored.Count)),
+			sink("shop_unscored_cents_total", float64(unscored.Cents)))
 	}
 	return err
 }

@@ -17,7 +17,11 @@ var shares = [...]struct {
 }{{Catalog, 15}, {Checkout, 25}, {Edge, 10}, {PaymentRisk, 10}}
 
 // MinFleet is the smallest fleet in which every service has a host on each side.
-const MinFleet = 12
+const MinFleet = 8
+
+// tiny is below how many hosts the shares would leave a service without a second
+// host: then each has two, and checkout the rest.
+const tiny = 12
 
 // Fleet lays out n hosts over the services, sorted by name. Fewer than MinFleet
 // is a programming error.
@@ -30,6 +34,12 @@ func Fleet(n int) []Spec {
 	taken := 0
 	for i, s := range shares {
 		count := n * s.of60 / 60
+		if n < tiny {
+			count = 2
+			if s.service == Checkout {
+				count += n - MinFleet
+			}
+		}
 		if i == len(shares)-1 {
 			count = n - taken
 		}

@@ -123,6 +123,7 @@ type Vitals struct {
 	P50, P95, P99 int64 // µs
 	CPU           int64 // ppm, mean over the hosts that are up
 	Errors        int64 // ppm: failed or rejected for want of capacity
+	Primary       int64 // millionths of a request per second that went as designed
 	Breakers      int   // open on so many hosts
 }
 
@@ -153,12 +154,12 @@ func (s *Shop) Tallies() [len(OrderOutcomes)]Tally { return s.tallies }
 
 // UnscoredOn is what one host let through without a check since the start.
 func (s *Shop) UnscoredOn(name string) Tally {
-	for _, h := range s.cells[Checkout].hosts {
-		if h.Name() == name {
-			return h.unscored
-		}
+	hosts := s.cells[Checkout].hosts
+	at, found := slices.BinarySearchFunc(hosts, name, func(h *host, name string) int { return strings.Compare(h.Name(), name) })
+	if !found {
+		return Tally{}
 	}
-	return Tally{}
+	return hosts[at].unscored
 }
 
 // begin asks who is up and in which tier. A host that was down comes back with
@@ -197,6 +198,7 @@ func (s *Shop) finish() {
 				all += n
 			}
 			bad += h.now[rejectedCapacity] + h.now[failedDependency]
+			r.Primary += h.now[primarySuccess]
 			r.CPU += h.cpu
 			if h.risk.open {
 				r.Breakers++

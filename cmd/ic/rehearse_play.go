@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/degradedmode/ic/internal/drill/freshness"
+	"github.com/degradedmode/ic/internal/drill/scenario"
+	"github.com/degradedmode/ic/internal/drill/score"
+	"github.com/degradedmode/ic/internal/model"
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+)
+
+const (
+	// progressStep is how much virtual time passes between two looks at whether
+	// something is to be said.
+	progressStep = time.Minute
+	// progressEvery is how often a person is told how far a run is, in real time.
+	progressEvery = 2 * time.Second
+)
+
+// rehearsed is what ic rehearse prints of one run.
+type rehearsed struct {
+	World string      `json:"world"` // REHEARSAL
+	Score score.Score `json:"score"`
+	Worse []string    `json:"worse"` // than the last run, a sentence for each axis
+	// Baseline is what the baseline of it did not do as the scenario expects: a
+	// comparison with it is worth nothing then.
+	Baseline []string `json:"baseline"`
+	HTML     string   `json:"html,omitempty"`
+}
+
+// player plays scenarios, keeps their scores and compares them with what was kept.
+type player struct {
+	a    *app
+	c    config
+	runs []freshness.Run
+	acts func(ctx context.Context, r *scenario.Run) error // nil: the scenario acts
+}
+
+func (a *app) player(cmd *cobra.Command) (*player, error) {
+	c, err := a.load(cmd)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := freshness.Read(c.State)
+	if err != nil {
+		a.note("%s: not all earlier runs can be compared with: %v", model.Rehearsing, err)
+	}
+	return &player{a: a, c: c, runs: runs}, nil
+}
+
+func (a *app) rehearse(cmd *cobra.Command, word string, f *rehearsalFlags) error {
+	s, err := f.library().read(word)
+	if err != nil {
+		return err
+	}
+	script := ""
+	if f.script != "" {
+		if s, script, err = scripted(s, f.script); err != nil {
+			return err
+		}
+	}
+	p, err := a.player(cmd)
+	if err != nil {
+		return err
+	}
+	if f.with != "" {
+		if p.acts, err = a.follows(cmd, f); err != nil {
+			return err
+		}
+	}
+	base, err := p.play(cmd.Context(), s, f.seed, score.Baseline)
+	if err != nil {
+		return err
+	}
+	r, against := base, (*score.Record)(nil)
+	if !f.baseline {
+		against = base
+		if r, err = p.play(cmd.Context(), s, f.seed, score.WithIC); err != nil {
+			return err
+		}
+	}
+	r.Script = script
+	out, err := p.keep(r, against)
+	if err != nil {
+		return err
+	}
+	if f.html != "" {
+		page, err := score.Page(&out.Score, r, against)
+		if err != nil {
+			return err
+		}
+		if err := renameio.WriteFile(f.html, page, 0o644); err != nil {
+			return fail(exitFailed, "write the page: %w", err)
+		}
+		out.HTML = f.html
+	}
+	if out.Score.Verdict != score.Passed {
+		a.code = exitFailed
+	}
+	return a.print(out, func(w io.Writer) { out.write(w) })
+}
+
+// play plays one mode of a scenario in a folder that is gone afterwards.
+func (p *player) play(ctx context.Context, s *scenario.Scenario, seed uint64, mode score.Mode) (r *score.Record, err error) {
+	dir, err := os.MkdirTemp("", "ic-rehearsal-")
+	if err != nil {
+		return nil, fail(exitFailed, "make a folder for the rehearsal: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	told := p.a.real()
+	p.a.note("%s %s: %s, seed %d", model.Rehearsing, s.Name, mode, seed)
+	o := scenario.Options{Seed: seed, Mode: mode, State: dir}
+	if mode != score.Baseline {
+		o.Acts = p.acts
+	}
+	run, err := scenario.Open(ctx, s, o)
+	if errors.Is(err, scenario.ErrRunbook) {
+		return nil, fail(exitUsage, "%w", err).hinting("give it with --with %s", s.Runbook)
+	}
+	if err != nil {
+		return nil, fail(exitFailed, "%w", err)
+	}
+	for run.Advance(run.Now() + progressStep) {
+		if ctx.Err() != nil {
+			_, finished := run.Finish()
+			return nil, errors.Join(ctx.Err(), finished)
+		}
+		if now := p.a.real(); now.Sub(told) >= progressEvery {
+			told = now
+			p.a.note("%s %s: %s, %s of %s", model.Rehearsing, s.Name, mode, run.Now(), s.Lasts)
+		}
+	}
+	r, err = run.Finish()
+	if err != nil {
+		return nil, fail(exitFailed, "%w", err)
+	}
+	return r, nil
+}
+
+// keep scores a run against the baseline and the last one, and keeps it. A
+// baseline is not kept: it is nothing that anybody has practised.
+func (p *player) keep(r, base *score.Record) (rehearsed, error) {
+	now := score.Of(r, score.Options{Baseline: base})
+	out := rehearsed{World: string(model.Rehearsing), Score: now, Worse: []string{}, Baseline: []string{}}
+	if r.Mode == score.Baseline {
+		return out, nil
+	}
+	if base.Verdict == score.Failed {
+		out.Baseline = append(out.Baseline, base.Why...)
+	}
+	if last := freshness.Last(p.runs, &now); last != nil {
+		out.Score = score.Of(r, score.Options{Baseline: base, Last: &last.Score})
+		out.Worse = append(out.Worse, now.Regressions(&last.Score)...)
+	}
+	kept := freshness.Run{At: p.a.real(), By: p.c.Person, Score: now}
+	if err := freshness.Write(p.c.State, kept, randReader); err != nil {
+		return out, fail(exitFailed, "%w", err)
+	}
+	return out, nil
+}
+
+// good reports whether nothing of it has to be looked at.
+func (r *rehearsed) good() bool {
+	return r.Score.Verdict == score.Passed && len(r.Worse) == 0 && len(r.Baseline) == 0
+}
+
+func (r *rehearsed) write(w io.Writer) {
+	_ = r.Score.Write(w) // a terminal that is gone shows nothing
+	for _, why := range r.Baseline {
+		fmt.Fprintf(w, "%s  ! the baseline is not as the scenario expects: %s\n", r.World, why)
+	}
+	for _, worse := range r.Worse {
+		fmt.Fprintf(w, "%s  ! worse than the last run: %s\n", r.World, worse)
+	}
+	if r.HTML != "" {
+		fmt.Fprintf(w, "%s  written: %s\n", r.World, r.HTML)
+	}
+}
+
+// rehearseAll plays everything that ships. It goes on after a failure: one table
+// says everything.
+func (a *app) rehearseAll(cmd *cobra.Command, f *rehearsalFlags) error {
+	p, err := a.player(cmd)
+	if err != nil {
+		return err
+	}
+	out := []rehearsed{}
+	l := f.library()
+	names := l.names()
+	if len(names) == 0 {
+		return fail(exitUsage, "there is no scenario in %s", orElse(f.dir, "this program"))
+	}
+	for _, name := range names {
+		s, err := l.read(name)
+		if err != nil {
+			return err
+		}
+		base, err := p.play(cmd.Context(), s, f.seed, score.Baseline)
+		if err != nil {
+			return err
+		}
+		for _, mode := range modesOf(s) {
+			r, err := p.play(cmd.Context(), s, f.seed, mode)
+			if err != nil {
+				return err
+			}
+			one, err := p.keep(r, base)
+			if err != nil {
+				return err
+			}
+			if !one.good() {
+				a.code = exitFailed
+			}
+			out = append(out, one)
+		}
+	}
+	return a.print(out, func(w io.Writer) { writeAll(w, out) })
+}
+
+// writeAll is one table: a row for each run, and below it what is wrong.
+func writeAll(w io.Writer, all []rehearsed) {
+	var text strings.Builder
+	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "  scenario\tverdict\tdetect\tdecide\teffect\tstabilise\trecover\tunscored\timpact\twithout ic\t")
+	for i := range all {
+		s := &all[i].Score
+		values := map[string]score.Row{}
+		for _, row := range s.Rows() {
+			values[row.Name] = row
+		}
+		name, mark := s.Scenario, score.VerdictMark(s.Verdict)
+		if s.Mode != score.WithIC {
+			name += " (" + string(s.Mode) + ")"
+		}
+		if mark == score.Plain && !all[i].good() {
+			mark = score.Abnormal
+		}
+		fmt.Fprintf(t, "%s %s\t%s\t", mark.Glyph(), name, s.Verdict)
+		for _, axis := range []string{"detect", "decide", "effect on 95 %", "stabilise", "recover", "unscored", "customer impact"} {
+			fmt.Fprintf(t, "%s\t", values[axis].Value)
+		}
+		if row := values["customer impact"]; len(row.Others) > 0 {
+			fmt.Fprintf(t, "%s\t", row.Others[0])
+		}
+		fmt.Fprintln(t)
+	}
+	t.Flush()
+	for line := range strings.Lines(text.String()) {
+		fmt.Fprintf(w, "%s  %s\n", model.Rehearsing, strings.TrimRight(line, " \n"))
+	}
+	for i := range all {
+		for _, why := range all[i].Score.Why {
+			fmt.Fprintf(w, "%s  X %s: %s\n", model.Rehearsing, all[i].Score.Scenario, why)
+		}
+		for _, why := range all[i].Baseline {
+			fmt.Fprintf(w, "%s  ! the baseline of %s is not as the scenario expects: %s\n", model.Rehearsing, all[i].Score.Scenario, why)
+		}
+		for _, worse := range all[i].Worse {
+			fmt.Fprintf(w, "%s  ! %s is worse than the last run: %s\n", model.Rehearsing, all[i].Score.Scenario, worse)
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/degradedmode/ic/internal/untrusted"
+)
+
+// ErrorAt is one thing that is wrong with a scenario, in a sentence.
+type ErrorAt struct {
+	File         string
+	Line, Column int // from 1; the column counts characters
+	Text         string
+}
+
+func (e ErrorAt) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Text)
+}
+
+// Errors is everything that is wrong, in the order of the file.
+type Errors []ErrorAt
+
+func (e Errors) Error() string {
+	lines := make([]string, len(e))
+	for i := range e {
+		lines[i] = e[i].Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// word is a part of a line and the column of its first character.
+type word struct {
+	text string
+	col  int
+}
+
+// line is one statement.
+type line struct {
+	n      int
+	inside bool // indented: it belongs to a section
+	words  []word
+	text   string // without the indentation
+	indent int
+}
+
+// rest is the line's text from word i on, or "" if there are not so many.
+func (l *line) rest(i int) string {
+	if i >= len(l.words) {
+		return ""
+	}
+	runes := 0
+	for at := range l.text {
+		if runes+l.indent+1 == l.words[i].col {
+			return strings.TrimRight(l.text[at:], " ")
+		}
+		runes++
+	}
+	return ""
+}
+
+// col is the column of word i, or the one behind the last.
+func (l *line) col(i int) int {
+	if i < len(l.words) {
+		return l.words[i].col
+	}
+	return l.indent + utf8.RuneCountInString(l.text) + 1
+}
+
+// word is word i, or "".
+func (l *line) word(i int) string {
+	if i < len(l.words) {
+		return l.words[i].text
+	}
+	return ""
+}
+
+// lines cuts a text into statements. Empty ones and comments are left out.
+func (p *parser) lines(raw []byte) []line {
+	if len(raw) > MaxBytes {
+		p.fail(1, 1, "the file has %d bytes; a scenario has less than 2 MiB", len(raw))
+		return nil
+	}
+	var out []line
+	for i, text := range strings.Split(string(raw), "\n") {
+		n := i + 1
+		if n > MaxLines {
+			p.fail(n, 1, "the file has more than %d lines", MaxLines)
+			break
+		}
+		if len(text) > MaxLine {
+			p.fail(n, 1, "the line has %d bytes; at most %d are read", len(text), MaxLine)
+			continue
+		}
+		if col, what := odd(text); col > 0 {
+			p.fail(n, col, "%s is not allowed in a scenario: text is printable, in UTF-8, with spaces and line feeds", what)
+			continue
+		}
+		trimmed := strings.TrimLeft(text, " ")
+		if trimmed == "" || trimmed[0] == '#' {
+			continue
+		}
+		l := line{n: n, indent: len(text) - len(trimmed), text: trimmed}
+		l.inside = l.indent > 0
+		l.words = split(trimmed, l.indent)
+		out = append(out, l)
+	}
+	return out
+}
+
+// odd is the column of the first character that must not be there.
+func odd(text string) (column int, what string) {
+	column = 0
+	for _, r := range text {
+		column++
+		if r == utf8.RuneError || r != ' ' && !unicode.IsPrint(r) {
+			name := fmt.Sprintf("the character U+%04X", r)
+			switch r {
+			case '\t':
+				name = "a tab"
+			case '\r':
+				name = "a carriage return"
+			case utf8.RuneError:
+				name = "a byte that is no UTF-8"
+			}
+			return column, name
+		}
+	}
+	return 0, ""
+}
+
+func split(text string, indent int) []word {
+	var out []word
+	start, startCol, col := -1, 0, indent
+	for i, r := range text {
+		col++
+		switch {
+		case r == ' ' && start >= 0:
+			out = append(out, word{text[start:i], startCol})
+			start = -1
+		case r != ' ' && start < 0:
+			start, startCol = i, col
+		}
+	}
+	if start >= 0 {
+		out = append(out, word{text[start:], startCol})
+	}
+	return out
+}
+
+// shown is a word of the file as an error may quote it.
+func shown(s string) string { return fmt.Sprintf("%q", untrusted.Text(s, 60)) }
+
+// meant ends a sentence about an unknown word: what was probably meant, or all
+// there is.
+func meant(got string, known []string) string {
+	if len(known) == 0 {
+		return "there is none"
+	}
+	sorted := slices.Clone(known)
+	slices.Sort(sorted)
+	if len(got) <= 60 {
+		best := slices.MinFunc(sorted, func(a, b string) int { return cmp.Compare(edits(got, a), edits(got, b)) })
+		if edits(got, best)*2 <= max(len(best), 3) {
+			return fmt.Sprintf("did you mean %q?", best)
+		}
+	}
+	return "there is " + strings.Join(sorted, ", ")
+}
+
+// edits is how many characters must be put in, taken out or changed.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

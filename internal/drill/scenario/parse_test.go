@@ -1,0 +1,209 @@
+package scenario
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+const whole = `scenario  small-night
+title     A small night
+source    ours
+why       To read all there is to read.
+
+fleet     shop 60
+lasts     45m
+people    ines commander reacts 4m acts 1m
+people    dev operator reacts 90s
+people    fiona finance absent
+shop      busy of edge 9.5 %
+shop      shared-fallback on
+
+series every 30s recorded{job="x"} 1+1x4 _x3 7
+at 0s     inject payment-risk-down
+at 5m     load 150.25 %
+at 35m    clear payment-risk-down
+
+abort_if  unscored > 50000.00 USD
+
+baseline
+  at 5m dev flag bypass-risk on
+  then ines override bypass-risk on
+  at 30m ladder steps cpu 80 every 30s
+
+with ic
+  on checkout-errors abnormal ines do risk-bypass-small-orders scope checkout for 10m under 40.00 USD
+  then ines push git
+  on skew dev note hosts are missing
+  on 20m dev command take
+  then dev recover checkout to 0 with recover
+
+expect    baseline unscored 41000.00 USD within 5 %
+expect    baseline errors of checkout at 7m 18 % within 10 %
+expect    ic impact < 12.5 min
+expect    ic-no-second-bypass denied of quorum <= 3
+
+fitted    dev-reacts = 90 s because nobody wrote it down
+`
+
+func TestAScenarioReadsAndPrintsAsItself(t *testing.T) {
+	s, err := Parse("small.scenario", []byte(whole), Shop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(Format(s)); got != whole {
+		t.Errorf("printed again it is\n%s", got)
+	}
+	if len(s.Series[0].Points) != 5+3+1 || s.Series[0].Points[4].Value != 5 || !s.Series[0].Points[5].Gap {
+		t.Errorf("the series has the points %v", s.Series[0].Points)
+	}
+	if s.Shop[0].Value != 95_000 || s.World[1].Load != 1_502_500 || s.AbortIf[0].Value != 50_000_00 || s.Expect[2].Value != 750_000 {
+		t.Errorf("numbers: %+v %+v %+v %+v", s.Shop[0], s.World[1], s.AbortIf[0], s.Expect[2])
+	}
+	if p := s.People[0]; p.Reacts != 4*time.Minute || p.Acts != time.Minute || s.People[1].Acts != 90*time.Second || !s.People[2].Absent {
+		t.Errorf("people: %+v", s.People)
+	}
+}
+
+func TestWhatIsWrongHasALineAColumnAndASentence(t *testing.T) {
+	for _, c := range []struct {
+		what, old, new string
+		want           string // LINE:COLUMN: and the beginning of the sentence
+	}{
+		{"an unknown word", "lasts     45m", "lates     45m", `7:1: unknown word "lates": did you mean "lasts"?`},
+		{"a time past the end", "at 35m    clear", "at 46m    clear", `17:4: 46m is after the end: the scenario lasts 45m`},
+		{"a fault that the world lacks", "inject payment-risk-down", "inject payment-risk-dwon", `15:18: this world has no fault "payment-risk-dwon": did you mean "payment-risk-down"?`},
+		{"no baseline", "baseline\n  at 5m dev flag bypass-risk on\n  then ines override bypass-risk on\n  at 30m ladder steps cpu 80 every 30s\n", "", `no baseline: without`},
+		{"an empty baseline", "  at 5m dev flag bypass-risk on\n  then ines override bypass-risk on\n  at 30m ladder steps cpu 80 every 30s\n", "", `no baseline: without`},
+		{"a control character", "A small night", "A small\x1b[2J night", `2:18: the character U+001B is not allowed`},
+		{"a tab", "A small night", "A\tnight", `2:12: a tab is not allowed`},
+		{"bytes that are no text", "A small night", "A \xff night", `2:13: a byte that is no UTF-8`},
+		{"CRLF", "source    ours\n", "source    ours\r\n", `3:15: a carriage return is not allowed`},
+		{"a second title", "source    ours", "title     again", `3:1: "title" stands in line 2 already`},
+		{"a second person", "dev operator reacts 90s", "ines operator reacts 90s", `9:11: person ines stands in line 8 already`},
+		{"a fault twice", "at 5m     load 150.25 %", "at 5m     inject payment-risk-down", `16:18: fault payment-risk-down stands in line 15 already`},
+		{"a clear without its fault", "at 0s     inject payment-risk-down", "at 0s     inject auto-heal", `17:17: payment-risk-down is cleared and was not injected before`},
+		{"time that runs back", "at 5m     load", "at 40m    load", `17:4: 35m is out of order: the line before is at 40m`},
+		{"acts that run back", "at 30m ladder", "at 2m ladder", `24:6: 2m is out of order: the act in line 22 waits for 5m`},
+		{"a keyword at the wrong place", "fleet     shop 60\n", "fitted    a = b because c\n", `6:1: `},
+		{"an act outside", "fleet     shop 60", "  fleet   shop 60", `6:3: an indented line belongs under "baseline" or "with ic"`},
+		{"an act with ic by the clock", "on 20m dev command", "at 20m dev command", `30:3: with ic nobody acts by the clock`},
+		{"then with nothing before", "on checkout-errors abnormal ines do", "then ines do", `27:3: "then" needs an act before it`},
+		{"somebody without a line", "people    dev operator reacts 90s\n", "", `has no "people" line`},
+		{"an absent person who acts", "on 20m dev command take", "on 20m fiona command take", `30:10: fiona is absent and cannot act`},
+		{"an unknown person", "then ines push", "then inez push", `28:8: unknown person "inez": did you mean "ines"?`},
+		{"an unknown act", "ines push git", "ines psuh git", `28:13: unknown act "psuh": did you mean "push"?`},
+		{"an act of the other section", "dev note hosts are missing", "dev flag tier 3", `29:15: unknown act "flag"`},
+		{"too few words", "ines push git", "ines push", `28:17: "push" lacks something`},
+		{"an unknown signal", "on checkout-errors abnormal", "on checkout-error abnormal", `27:6: unknown signal "checkout-error": did you mean "checkout-errors"?`},
+		{"an unknown flag", "ines override bypass-risk on", "ines override bypass-rsk on", `23:22: unknown flag "bypass-rsk": did you mean "bypass-risk"?`},
+		{"an unknown figure", "abort_if  unscored", "abort_if  unscord", `19:11: unknown figure "unscord": did you mean "unscored"?`},
+		{"money without a currency", "50000.00 USD", "50000.00", `19:22: "50000.00" is no amount`},
+		{"money of another currency", "50000.00 USD", "50000.00 EUR", `19:22: "50000.00 EUR" is no amount`},
+		{"a figure without its service", "errors of checkout at 7m", "errors at 7m", `34:27: "errors" wants "of SERVICE" after it`},
+		{"a figure at a time that it lacks", "ic impact <", "ic impact at 3m <", `35:21: "impact" has no "at"`},
+		{"an abort at a time", "abort_if  unscored >", "abort_if  unscored until 5m >", `19:20: an abort is looked at all the time`},
+		{"an abort within", "abort_if  unscored > 50000.00 USD", "abort_if  unscored 5.00 USD within 5 %", `19:20: "5.00" is no comparison`},
+		{"an unknown mode", "expect    ic impact", "expect    ci impact", `35:11: unknown mode "ci"`},
+		{"a share without its sign", "within 5 %", "within 5", `within N %`},
+		{"a word too many", "fleet     shop 60", "fleet     shop 60 hosts", `6:19: "hosts" is one word too many`},
+		{"too small a fleet", "shop 60", "shop 11", `6:16: a shop has at least 12 hosts`},
+		{"a fleet of nobody's", "fleet     shop", "fleet     farm", `6:11: unknown fleet "farm"`},
+		{"YAML's habit", "lasts     45m", "lasts     0.75h", `7:11: "0.75h" is no duration`},
+		{"nothing", "lasts     45m", "lasts", `7:6: "" is no duration`},
+		{"a fitted one without why", "because nobody wrote it down", "", `a fitted parameter is written NAME = VALUE because WHY`},
+		{"a series of a billion", "1+1x4 _x3 7", "1+1x1000000000", `14:18: the series has more values than a day has seconds`},
+		{"a series past the end", "1+1x4 _x3 7", "1+1x91", `after the end: the scenario lasts 45m`},
+		{"a series that is none", "1+1x4 _x3 7", "one two", `14:18: the series cannot be read`},
+		{"a series of nothing", "1+1x4 _x3 7", "", `14:18: the series has no values`},
+		{"a series of NaN", "1+1x4 _x3 7", "1 NaN", `write _ for a scrape that brought nothing`},
+		{"a histogram", "1+1x4 _x3 7", "{{schema:0 sum:1}}", `14:18: a series is numbers`},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			text := strings.Replace(whole, c.old, c.new, 1)
+			if text == whole {
+				t.Fatalf("%q is not in the scenario", c.old)
+			}
+			_, err := Parse("x", []byte(text), Shop())
+			var all Errors
+			if !errors.As(err, &all) || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			for _, e := range all {
+				if e.Line < 1 || e.Column < 1 || strings.ContainsAny(e.Text, "\n\x1b") {
+					t.Errorf("%+v", e)
+				}
+			}
+		})
+	}
+}
+
+func TestLongFilesAreRefusedBeforeTheyAreRead(t *testing.T) {
+	for what, c := range map[string]struct{ text, want string }{
+		"2 MiB":           {strings.Repeat("# a line\n", 2<<20/9+1), "x:1:1: the file has"},
+		"too many lines":  {strings.Repeat("\n", MaxLines+1), "has more than 20000 lines"},
+		"a long line":     {"title " + strings.Repeat("a", MaxLine), "the line has 65542 bytes"},
+		"a thousand ills": {strings.Repeat("nonsense\n", 5000), `x:1:1: unknown word "nonsense"`},
+	} {
+		_, err := Parse("x", []byte(c.text), Shop())
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %.200v", what, err)
+		}
+		var all Errors
+		if errors.As(err, &all); len(all) > MaxErrors {
+			t.Errorf("%s: %d errors at once", what, len(all))
+		}
+	}
+}
+
+func TestCommentsAreNotPartOfAScenario(t *testing.T) {
+	commented := "# before\n" + strings.ReplaceAll(whole, "\n\n", "\n  # inside\n\n\n")
+	a, err := Parse("x", []byte(commented), Shop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(Format(a)); got != whole {
+		t.Errorf("printed it is\n%s", got)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(whole))
+	f.Add([]byte(""))
+	f.Add([]byte("series every 1s a{b=\"}\"} 1x3\n"))
+	f.Add([]byte("  then\nexpect ic impact < 1. min"))
+	files, _ := filepath.Glob(filepath.Join("..", "..", "..", "testdata", "scenarios", "*.scenario"))
+	for _, name := range files {
+		if raw, err := os.ReadFile(name); err == nil {
+			f.Add(raw)
+		}
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		s, err := Parse("fuzz", raw, Shop())
+		if err != nil {
+			var all Errors
+			if !errors.As(err, &all) || len(all) == 0 {
+				t.Fatalf("an error without a place: %v", err)
+			}
+			for _, e := range all {
+				if e.Line < 1 || e.Column < 1 || e.Line > bytes.Count(raw, []byte("\n"))+1 || e.Text == "" {
+					t.Fatalf("%+v", e)
+				}
+			}
+			return
+		}
+		printed := Format(s)
+		again, err := Parse("fuzz", printed, Shop())
+		if err != nil {
+			t.Fatalf("what was printed cannot be read: %v\n%s", err, printed)
+		}
+		if !bytes.Equal(Format(again), printed) || len(again.Expect) != len(s.Expect) || !reflect.DeepEqual(again.People, s.People) {
+			t.Fatalf("printed twice it differs:\n%s", printed)
+		}
+	})
+}

@@ -1,0 +1,163 @@
+package measures
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/degradedmode/ic/internal/audit"
+	"github.com/degradedmode/ic/internal/directive"
+	"github.com/degradedmode/ic/internal/model"
+)
+
+// Quarter is how old the last practice of anything may be where the policy says
+// nothing stricter.
+const Quarter = 92 * 24 * time.Hour
+
+// Freshness is one thing that wants practice, and when it had it last.
+type Freshness struct {
+	Name      string    `json:"name"` // a right's name, tier/<service>/<n>, feature/<name>, backend/<name>, runbook/<id>
+	Simulated time.Time `json:"simulated,omitzero"`
+	Live      time.Time `json:"live,omitzero"`
+	WithinS   int64     `json:"within_s"`  // how old it may be
+	LiveOnly  bool      `json:"live_only"` // the policy wants it live (rehearsed_within)
+	Stale     bool      `json:"stale"`
+	Why       string    `json:"why"` // of a stale one
+}
+
+// Practice lists everything of the policy that wants practice, by name.
+func Practice(in *Input) []Freshness {
+	live := Live(in.Incidents)
+	names := map[string]time.Duration{} // 0: any practice within a quarter
+	runbooks := map[string]bool{}
+	for _, name := range in.Bundle.RightNames() {
+		r, _, _ := in.Bundle.Right(name)
+		names[name] = r.RehearsedWithin.Std()
+		runbooks[r.Runbook] = true
+		if r.Kind == model.Off && r.Feature != model.AnyScope {
+			names["feature/"+r.Feature] = 0
+		}
+	}
+	for name := range in.Bundle.Signals {
+		runbooks[in.Bundle.Signals[name].Runbook] = true
+	}
+	for name := range in.Bundle.Backends {
+		names["backend/"+name] = 0
+	}
+	for name := range in.Bundle.Services {
+		for n := 1; n <= in.Bundle.LastTier(name); n++ {
+			names[fmt.Sprintf("tier/%s/%d", name, n)] = 0
+		}
+	}
+	for id := range runbooks {
+		if id != "" {
+			names["runbook/"+id] = 0
+		}
+	}
+	out := make([]Freshness, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		out = append(out, in.freshness(name, names[name], dateOf(live, name)))
+	}
+	return out
+}
+
+// dateOf is a date by name. A tier of every service is a tier of each.
+func dateOf(dates map[string]time.Time, name string) time.Time {
+	at := dates[name]
+	if parts := strings.Split(name, "/"); len(parts) == 3 && parts[0] == "tier" {
+		at = later(at, dates["tier/"+model.AnyScope+"/"+parts[2]])
+	}
+	return at
+}
+
+func (in *Input) freshness(name string, within time.Duration, live time.Time) Freshness {
+	f := Freshness{Name: name, Simulated: dateOf(in.Simulated, name), Live: live, LiveOnly: within > 0}
+	if within <= 0 {
+		within = Quarter
+	}
+	f.WithinS = int64(within / time.Second)
+	counts, kind := later(f.Simulated, f.Live), "practised"
+	if f.LiveOnly {
+		counts, kind = f.Live, "used or rehearsed live"
+	}
+	switch {
+	case counts.IsZero():
+		f.Stale, f.Why = true, "never "+kind
+	case !in.fresh(counts, within):
+		f.Stale, f.Why = true, fmt.Sprintf("last %s %d days ago, at most %d", kind, int(in.Now.Sub(counts).Hours()/24), int(within.Hours()/24))
+	}
+	return f
+}
+
+// fresh reports whether a moment is within a time before now. One that lies ahead
+// is no evidence.
+func (in *Input) fresh(at time.Time, within time.Duration) bool {
+	return !at.IsZero() && !at.After(in.Now) && in.Now.Sub(at) <= within
+}
+
+// Live is when each thing was last used live: rights and backends as the log's
+// fold has them, tiers and features by the directives that arrived, runbooks by
+// the runs that were finished.
+func Live(incidents []Incident) map[string]time.Time {
+	out := map[string]time.Time{}
+	use := func(name string, at time.Time) { out[name] = later(out[name], at) }
+	for i := range incidents {
+		s := &incidents[i].State
+		for name, r := range s.Rehearsals {
+			use(name, r.Live)
+		}
+		for n := range s.Issued {
+			d := &s.Issued[n].Directive
+			switch {
+			case !arrived(&s.Issued[n]):
+			case d.Kind == model.Shed:
+				use(fmt.Sprintf("tier/%s/%d", d.Scope, d.Tier), d.IssuedAt)
+			case d.Kind == model.Off:
+				use("feature/"+d.Feature, d.IssuedAt)
+			}
+		}
+		for id, at := range finishedRuns(incidents[i].Entries) {
+			use("runbook/"+id, at)
+		}
+	}
+	return out
+}
+
+func finishedRuns(entries []audit.Entry) map[string]time.Time {
+	runbook, out := map[string]string{}, map[string]time.Time{}
+	for _, e := range entries {
+		switch b := e.Body.(type) {
+		case audit.RunStart:
+			runbook[b.Run] = b.Runbook
+		case audit.RunEnd:
+			if id := runbook[b.Run]; id != "" && b.State == runFinished {
+				out[id] = later(out[id], e.At)
+			}
+		}
+	}
+	return out
+}
+
+// runFinished is the state of a run that came to its end.
+const runFinished = "finished"
+
+func idOf(payload string) string {
+	d, err := directive.Parse([]byte(payload))
+	if err != nil {
+		return ""
+	}
+	return d.ID
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func day(t time.Time) string { return t.UTC().Format("2006-01-02") }
+
+func join(words []string) string { return strings.Join(words, ", ") }
