@@ -7,6 +7,11 @@
 //	proxy        a TCP proxy on loopback that can be cut: a partition
 //	flagservice  an embedded etcd on loopback that can be killed
 //	pipeline     a bare git repository whose hook deploys an env file host by host
+//	sim          the whole fleet in one process and in virtual time, byte for byte from a seed
+//	scenario     what happens when, as a text, and playing it with and without ic
+//	follow       a runbook followed unattended in a scenario
+//	score        what a drill was like, axis by axis, as a table, JSON and a page
+//	freshness    when each thing was last rehearsed, kept in the state folder
 //	faults       the named things that can go wrong, each with its opposite
 //	worldclock   the one clock of a demo, served over HTTP
 //

@@ -145,7 +145,7 @@ func (f *follower) next(ctx context.Context) (over bool, err error) {
 	case err != nil:
 		return true, f.refused(step, "takes the step", err)
 	}
-	f.r.Happened(score.Event{Kind: score.Step, Who: f.person.Name, ID: step, What: string(seen.State), Detail: seen.Value})
+	f.r.Happened(score.Event{Kind: score.Step, Who: f.person.Name, ID: step, What: seen.State, Detail: seen.Value})
 	after := f.run.View()
 	if after.Finished {
 		f.r.Record().Through = after.End == run.Finished
