@@ -61,7 +61,7 @@ func (c *Chain) raise(d *model.Directive) {
 	switch {
 	case tier > c.Tier:
 		c.Tier, c.Since, c.By, c.Ramp = tier, d.NotBefore, d.ID, rampOf(d)
-	case tier == c.Tier && tier > 0:
+	case tier == c.Tier:
 		if later(d.NotBefore, d.ID, c.Since, c.By) {
 			c.Since, c.By = d.NotBefore, d.ID
 		}

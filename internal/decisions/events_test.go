@@ -103,6 +103,23 @@ func TestWhileAnEventRunsSignalsAreGoodForTheWholeSoak(t *testing.T) {
 	}
 }
 
+// TestOnlyTiersThatAnEventWantsSoak: a soak counts for the event's own tier and for
+// those above it.
+func TestOnlyTiersThatAnEventWantsSoak(t *testing.T) {
+	leave := func(tier int, signal string) policy.Tier {
+		return policy.Tier{Tier: tier, Leave: []policy.Condition{{Signal: signal, For: model.Duration(10 * time.Minute)}}}
+	}
+	b := &policy.Bundle{
+		Tiers:    []policy.Tier{leave(1, "below"), leave(2, "at"), leave(3, "above")},
+		Schedule: map[string]policy.Event{"sale": sale()},
+	}
+	for signal, want := range map[string]model.Duration{"below": model.Duration(10 * time.Minute), "at": sale().Soak, "above": sale().Soak} {
+		if got := WindowOf(b, signal); got != want {
+			t.Errorf("%s its tier: %s back, want %s", signal, got, want)
+		}
+	}
+}
+
 func TestTheEventThatRunsLongestIsNamed(t *testing.T) {
 	long := sale()
 	long.Until = long.Until.Add(time.Hour)
