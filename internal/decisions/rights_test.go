@@ -401,3 +401,23 @@ func TestWithoutAHostThatVerifiesNothingIsOpened(t *testing.T) {
 		t.Errorf("with a query: %s", got)
 	}
 }
+
+// TestAnOldInventoryIsToldWithItsAge and with the limit, so that somebody who is
+// two minutes late knows it.
+func TestAnOldInventoryIsToldWithItsAge(t *testing.T) {
+	b, w := shop(t, 0), calm()
+	w.Inventory = model.Inventory{At: w.Now.Add(-2 * time.Hour), MaxAge: model.Duration(90 * time.Minute)}
+	r := draft(t, b, w, Ask{Right: "risk-bypass-small-orders", Reason: "risk is down"})
+	v := Evaluate(b, w, &r)
+	expect(t, v, model.Needs, OldInventory)
+	if got := v.Reasons[0]; got.Wait != model.Duration(2*time.Hour) || got.M != 5400 {
+		t.Errorf("%+v", got)
+	}
+	if s := Sentence(v.Reasons[0]); !strings.Contains(s, "2h") || !strings.Contains(s, "1h30m") {
+		t.Error(s)
+	}
+	w.Inventory.At = time.Time{}
+	if s := Sentence(Evaluate(b, w, &r).Reasons[0]); !strings.Contains(s, "has not been read") {
+		t.Error(s)
+	}
+}
