@@ -140,6 +140,9 @@ func (a *app) joinPolicy(ctx context.Context, c *config, s starting) (started, e
 
 func (i *initialised) next(elsewhere bool) {
 	i.Next = []string{"ic can", "ic shed 1 --reason 'try it'", "ic policy invite NAME"}
+	if len(i.Runbooks) > 0 {
+		i.Next = append(i.Next, "ic runbook list")
+	}
 	if i.Joined {
 		i.Next = []string{"ic keys check", "ic policy inspect", "ic can"}
 	}
@@ -163,6 +166,7 @@ func (i *initialised) print(w io.Writer) {
 		fmt.Fprintf(w, "  key     %s\n", i.Key)
 	}
 	fmt.Fprintf(w, "  state   %s\n", i.State)
+	i.givenRunbooks.print(w)
 	if i.Joined && i.NewKey {
 		fmt.Fprintf(w, "send this to whoever keeps the policy, for ic policy invite %s --add:\n  %s\n", i.Person, i.Public)
 	}

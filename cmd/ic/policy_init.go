@@ -50,6 +50,7 @@ type started struct {
 	Key        string `json:"key"`     // a file, or agent
 	NewKey     bool   `json:"new_key"` // it was made now
 	Later      string `json:"later"`   // the folder of what needs a second person
+	givenRunbooks
 
 	public string // the line of the key
 }
@@ -94,6 +95,7 @@ func (s *started) print(w io.Writer) {
 	fmt.Fprintf(w, "  root_sha256: %s (pin it in every configuration)\n", s.RootSHA256)
 	fmt.Fprintf(w, "next: read it; edit copies and stage them: ic policy stage FILE, ic policy sign FILE, ic policy apply\n")
 	fmt.Fprintf(w, "  a second person: ic policy invite NAME; then the rights that want two: ic policy stage %s/*.yaml\n", s.Later)
+	s.givenRunbooks.print(w)
 }
 
 // nameable refuses what could not be a fleet or a person.
@@ -141,7 +143,8 @@ func (a *app) startPolicy(ctx context.Context, c config, s starting) (started, e
 		return out, fail(exitFailed, "write %s: %w", c.Policy, err)
 	}
 	out.Later = filepath.Join(c.Policy, laterFolder)
-	return out, nil
+	out.givenRunbooks, err = giveRunbooks(c, starter, signing, now)
+	return out, err
 }
 
 // writeStarter writes beside dir and renames: half a policy is never there.

@@ -13,6 +13,7 @@ import (
 	"github.com/degradedmode/ic/internal/breakglass"
 	"github.com/degradedmode/ic/internal/policy"
 	"github.com/degradedmode/ic/internal/promrules"
+	"github.com/degradedmode/ic/internal/runbooks"
 	"github.com/spf13/cobra"
 )
 
@@ -72,21 +73,17 @@ func (a *app) namesFor(dir string) (policy.Names, error) {
 // runbooksBeside lists the runbooks in the folder beside a policy by their names
 // without ".md"; nil when there is no such folder, so that nothing is checked.
 func runbooksBeside(dir string) ([]string, error) {
-	path := filepath.Join(dir, "..", "runbooks")
-	entries, err := os.ReadDir(path)
+	files, err := runbooks.Names(os.DirFS(filepath.Join(dir, "..", "runbooks")))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fail(exitUsage, "list the runbooks beside the policy: %w", err)
 	}
-	names := []string{}
-	for _, entry := range entries {
-		if name, ok := strings.CutSuffix(entry.Name(), ".md"); ok && !entry.IsDir() {
-			names = append(names, name)
-		}
+	for i, file := range files {
+		files[i] = strings.TrimSuffix(file, ".md")
 	}
-	return names, nil
+	return files, nil
 }
 
 // printFindings prints them and how many there are of each severity.

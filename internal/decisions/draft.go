@@ -55,6 +55,11 @@ func Draft(b *policy.Bundle, w *model.World, ask Ask) (model.Request, error) {
 		Scope: scopeOf(w, &right, ask.Scope), Policy: w.Policy,
 		IssuedAt: w.Now.Truncate(time.Second), NotBefore: w.Now.Truncate(time.Second),
 	}
+	if right.Blind {
+		if d.Reason = withSeen(ask.Reason, ask.Evidence); len(d.Reason) > model.MaxReason {
+			return model.Request{}, fmt.Errorf("%w: reason and evidence are signed together and have %d bytes, at most %d: say it shorter", ErrDraft, len(d.Reason), model.MaxReason)
+		}
+	}
 	if right.Cosign.Count > 0 {
 		lead := right.Lead
 		if lead == 0 {
@@ -89,6 +94,29 @@ func Draft(b *policy.Bundle, w *model.World, ask Ask) (model.Request, error) {
 		}
 	}
 	return model.Request{Directive: d, Actor: ask.Actor, Evidence: ask.Evidence}, nil
+}
+
+// seenMark is where the evidence of a blind recovery begins in its reason.
+const seenMark = "seen: "
+
+// withSeen puts what was seen behind the reason: the second person signs what the
+// first one says he has seen, and has no other way to learn it.
+func withSeen(reason, evidence string) string {
+	reason, evidence = strings.TrimSpace(reason), strings.TrimSpace(evidence)
+	switch {
+	case evidence == "":
+		return reason
+	case reason == "":
+		return seenMark + evidence
+	default:
+		return reason + "; " + seenMark + evidence
+	}
+}
+
+// Seen is the evidence in the reason of a blind recovery; "" when it has none.
+func Seen(d *model.Directive) string {
+	_, seen, _ := strings.Cut(d.Reason, seenMark)
+	return strings.TrimSpace(seen)
 }
 
 // isScope reports whether a scope that was asked for means something: a typing

@@ -235,3 +235,21 @@ func TestTheHeadlineNamesAnEventWhoseTierIsNotEntered(t *testing.T) {
 		t.Errorf("its tier is entered: %+v", h)
 	}
 }
+
+// TestTheRightOfAnEventReachesToItsEnds: the first and the last tier of a right
+// belong to it.
+func TestTheRightOfAnEventReachesToItsEnds(t *testing.T) {
+	b := changed(t, func(p *parts) {
+		for name, r := range p.docs.Rights.Rights {
+			if r.Kind == model.Shed {
+				delete(p.docs.Rights.Rights, name)
+			}
+		}
+		p.docs.Rights.Rights["middle"] = policy.Right{Kind: model.Shed, Who: "incident-commander", Scope: []string{"*"}, Tiers: &policy.Range{From: 2, To: 3}}
+	})
+	for tier, want := range map[int]string{1: "", 2: "middle", 3: "middle", 4: ""} {
+		if got := shedRight(b, tier, "*"); got != want {
+			t.Errorf("tier %d: %q, want %q", tier, got, want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package decisions
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -158,6 +159,27 @@ func TestAMachineGoesOnWithAStepOfACommanderAndBeginsNone(t *testing.T) {
 	expect(t, Evaluate(b, w, &r), model.Denied, NotOwn)
 }
 
+// A person's shed at a lower tier makes a stranger's ramp nobody else's, and where
+// nothing is shed nothing belongs to anybody.
+func TestARampBelongsToWhoeverTookItsStep(t *testing.T) {
+	b, w := automated(t), calm()
+	w.Incident.Lease = model.Lease{}
+	shedAt(w, 1, 1, day0.Add(-2*time.Hour))
+	shedAt(w, 2, 2, day0.Add(-time.Hour))
+	step(w, 3, model.Directive{Kind: model.End, Ends: model.Shed, Scope: "*", IDs: []string{id(2)}, From: 2, To: 1, Ramp: id(2), Percent: 10}, day0.Add(-50*time.Minute))
+	w.Issued[1].EndedBy = id(3)
+	signed(w, by("ines"), by(pump), by(pump))
+	if c := ChainOf(w, "*"); c.Ramp == nil || len(c.Live) != 2 || Underway(b, w, &c, robot) {
+		t.Errorf("%+v", c)
+	}
+	nothing := calm()
+	nothing.Incident.Lease = model.Lease{}
+	r := draft(t, b, w, Ask{Right: "auto-recover", Tier: NextTier, Actor: robot})
+	if v := Evaluate(b, nothing, &r); slices.Contains(codes(v), NotOwn) || v.Outcome != model.Denied {
+		t.Errorf("nothing is shed: %v", codes(v))
+	}
+}
+
 // The gates are the same for a machine as for a person.
 func TestAMachineIsHeldByEveryGateOfARecovery(t *testing.T) {
 	b := automated(t)
@@ -235,5 +257,55 @@ func TestAConditionIsHeldByValuesOnly(t *testing.T) {
 		if Held(&r, &c, day0) {
 			t.Errorf("%s holds", state)
 		}
+	}
+}
+
+// TestAWindowIsUnbrokenWithGapsOfAFewSteps and no more, from its first sample on.
+func TestAWindowIsUnbrokenWithGapsOfAFewSteps(t *testing.T) {
+	const step, window = 15 * time.Second, 10 * time.Minute
+	start, gap := day0.Add(-window), gapSteps*step
+	c := policy.Condition{Signal: "errors", Threshold: above(0.01), For: model.Duration(window)}
+	reading := func(at ...time.Time) *model.Reading {
+		r := &model.Reading{State: model.ReadingValue, Value: 0.5, At: day0, Step: model.Duration(step)}
+		for _, t := range at {
+			r.History = append(r.History, model.Sample{At: t, Value: 0.5})
+		}
+		return r
+	}
+	every := func(first time.Time, by time.Duration) (out []time.Time) {
+		for at := first; !at.After(day0); at = at.Add(by) {
+			out = append(out, at)
+		}
+		return out
+	}
+	firstIsGood := reading(every(start, step)...)
+	firstIsGood.History[0].Value = 0
+	for name, c2 := range map[string]struct {
+		r    *model.Reading
+		held bool
+	}{
+		"every step":                            {reading(every(start, step)...), true},
+		"the first sample of the window is not": {firstIsGood, false},
+		"gaps as long as they may be":           {reading(every(start, gap)...), true},
+		"gaps a little longer":                  {reading(every(start, gap+time.Second)...), false},
+		"it begins as late as it may":           {reading(every(start.Add(gap), step)...), true},
+		"it begins later":                       {reading(every(start.Add(gap+time.Second), step)...), false},
+	} {
+		if Held(c2.r, &c, day0) != c2.held {
+			t.Errorf("%s: it does not say %v", name, c2.held)
+		}
+	}
+}
+
+// TestATierWithoutAWayOutIsLeftByNobodyWhoSeesWell: lint refuses such a ladder, and
+// a console that has one does not take it for "no condition, so all are met".
+func TestATierWithoutAWayOutIsLeftByNobodyWhoSeesWell(t *testing.T) {
+	b := changed(t, func(p *parts) { p.docs.Ladder.Tiers[0].Leave = nil })
+	w := calm()
+	shedAt(w, 1, 1, day0.Add(-time.Hour))
+	r := draft(t, b, w, Ask{Right: "recover", Tier: NextTier})
+	v := Evaluate(b, w, &r)
+	if v.Outcome == model.Permitted || !slices.Contains(codes(v), NoExit) {
+		t.Errorf("%v %v", v.Outcome, codes(v))
 	}
 }

@@ -421,3 +421,29 @@ func TestAnOldInventoryIsToldWithItsAge(t *testing.T) {
 		t.Error(s)
 	}
 }
+
+// TestWhatWasSeenIsSigned: reason and evidence of a blind recovery are one text.
+func TestWhatWasSeenIsSigned(t *testing.T) {
+	b, w := shop(t, 0), calm()
+	shedAt(w, 1, 1, day0.Add(-time.Hour))
+	for _, c := range []struct{ reason, evidence, signed, seen string }{
+		{"load is over", " the till sells ", "load is over; seen: the till sells", "the till sells"},
+		{" ", "the till sells", "seen: the till sells", "the till sells"},
+		{"load is over", "", "load is over", ""},
+	} {
+		r := draft(t, b, w, Ask{Right: "recover-blind", Tier: NextTier, Reason: c.reason, Evidence: c.evidence})
+		if r.Directive.Reason != c.signed || Seen(&r.Directive) != c.seen {
+			t.Errorf("%q and %q: %q, seen %q", c.reason, c.evidence, r.Directive.Reason, Seen(&r.Directive))
+		}
+	}
+	fits := strings.Repeat("x", model.MaxReason-len("seen: "))
+	if _, err := Draft(b, w, Ask{Right: "recover-blind", Tier: NextTier, Evidence: fits}); err != nil {
+		t.Error(err)
+	}
+	if _, err := Draft(b, w, Ask{Right: "recover-blind", Tier: NextTier, Evidence: fits + "x"}); err == nil || !strings.Contains(err.Error(), "say it shorter") {
+		t.Error(err)
+	}
+	if r := draft(t, b, w, Ask{Right: "recover", Tier: NextTier, Reason: "load is over", Evidence: "the till sells"}); r.Directive.Reason != "load is over" {
+		t.Errorf("a recovery by signals: %q", r.Directive.Reason)
+	}
+}

@@ -143,7 +143,7 @@ func (d *Desk) judge(w *model.World, a *Approval) {
 		names = append(slices.Clone(names), d.o.Person)
 	}
 	a.Requester = d.requesterOf(a.Directive.Right, names)
-	request := model.Request{Directive: a.Directive, Actor: a.Requester}
+	request := model.Request{Directive: a.Directive, Actor: a.Requester, Evidence: decisions.Seen(&a.Directive)}
 	for _, name := range names {
 		if name != a.Requester {
 			request.Cosigners = append(request.Cosigners, name)

@@ -306,3 +306,34 @@ func TestTheWorldKnowsWhatWaits(t *testing.T) {
 		t.Errorf("complete, and it waits: %+v", waits)
 	}
 }
+
+// TestABlindRecoveryIsCompletedBySomebodyWhoReadsWhatWasSeen: the evidence is part
+// of what both sign, so the second person is not asked for something that he
+// cannot give.
+func TestABlindRecoveryIsCompletedBySomebodyWhoReadsWhatWasSeen(t *testing.T) {
+	s := newShop(t)
+	ines := s.desk("ines")
+	s.must(ines, decisions.Ask{Right: "shed", Tier: 1, Reason: "load"})
+	for name := range s.readings {
+		s.readings[name] = model.Reading{Signal: name, State: model.ReadingNoData, Detail: "prometheus does not answer"}
+	}
+	s.pass(time.Hour)
+	ines.Refresh(context.Background())
+	ask := decisions.Ask{Right: "recover-blind", Tier: decisions.NextTier, Reason: "prometheus is gone"}
+	if p, err := ines.Preview(ask); err != nil || !strings.Contains(strings.Join(p.Reasons, " "), "typed evidence") {
+		t.Fatalf("without evidence: %v %+v", err, p)
+	}
+	ask.Evidence = "the till sells, and the phone is quiet"
+	r, err := s.act(ines, ask)
+	if !errors.Is(err, ErrNeeds) || r.State != Proposed {
+		t.Fatalf("%v %+v", err, r)
+	}
+	dev := s.desk("dev")
+	a := s.read(dev, r.Token)
+	if a.Verdict.Outcome != model.Permitted || a.Directive.Reason != "prometheus is gone; seen: the till sells, and the phone is quiet" {
+		t.Fatalf("%q: %v %v", a.Directive.Reason, a.Verdict.Outcome, a.Reasons)
+	}
+	if done, err := dev.Cosign(context.Background(), a, true); err != nil || done.State == Proposed {
+		t.Fatalf("%v %+v", err, done)
+	}
+}

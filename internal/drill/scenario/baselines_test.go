@@ -39,6 +39,18 @@ func shippedNames(t testing.TB) []string {
 	return out
 }
 
+// incidents are the scenarios of the table: those that tell an incident. The ones
+// that rehearse a runbook (runbook-NAME) have no figures to compare with.
+func incidents(t testing.TB) (out []string) {
+	t.Helper()
+	for _, name := range shippedNames(t) {
+		if !strings.HasPrefix(name, "runbook-") {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // sourced are the expectations of a baseline that are figures of its source.
 func sourced(s *Scenario) (out []*Expectation) {
 	for i := range s.Expect {
@@ -99,7 +111,7 @@ func TestBaselinesLandOnTheFiguresOfTheirSources(t *testing.T) {
 
 // modeRows measures every scenario in every mode that it speaks of.
 func modeRows(t *testing.T, n int) (rows []string) {
-	for _, name := range shippedNames(t) {
+	for _, name := range incidents(t) {
 		s := shipped(t, name)
 		for _, mode := range []score.Mode{score.Baseline, score.WithIC, score.NoSecondBypass} {
 			if mode == score.NoSecondBypass && !slices.ContainsFunc(s.Expect, func(e Expectation) bool { return e.Mode == mode }) {
@@ -154,7 +166,7 @@ func TestTheTableOfBaselines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range shippedNames(t) {
+	for _, name := range incidents(t) {
 		s := shipped(t, name)
 		for _, row := range fittedRows(s) {
 			if !strings.Contains(string(doc), row) {
@@ -194,7 +206,7 @@ func document(t *testing.T, log string) []byte {
 		t.Fatalf("%s has %d of the 2 tables", *measured, len(tables))
 	}
 	var fitted []string
-	for _, name := range shippedNames(t) {
+	for _, name := range incidents(t) {
 		fitted = append(fitted, fittedRows(shipped(t, name))...)
 	}
 	slices.Sort(tables["BASELINE|"])
@@ -233,6 +245,9 @@ fast in every mode. Where ` + "`ic`" + ` is worse, it is worse here, too:
 - A bypass that ends after its fifteen minutes loses the orders of the minutes behind it. In kill-switch-needs-the-outage a second one, signed
   by finance, exposes about as much as the source's night did, in fewer minutes; in the run where nobody grants it the exposure nearly halves
   and more orders are lost. In bypass-forgotten the forgotten bypass sells more.
+- In prometheus-blind-in-recovery the tier is not left until the dashboards see again: the ordinary recovery is refused, and a second signature
+  under a blind one is, too.
+- In flapping-ladder the changes cost neither orders nor pages of this model: 23 changes against one is the whole difference.
 - What a right costs is time at the keyboard: a proposal that two people sign starts three minutes later.
 
 | scenario | mode | impact | lost | unscored |

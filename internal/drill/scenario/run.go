@@ -24,6 +24,11 @@ type Options struct {
 	// scenario's own acts with ic are then left out, and Acts begins what is done
 	// instead; it must not wait. nil: the scenario acts.
 	Acts func(ctx context.Context, r *Run) error
+
+	// Paced lets desks be used from other goroutines while one goroutine advances the
+	// run at the pace of a person. The run's own methods stay with that one; Post of
+	// the world's kernel is the door for others.
+	Paced bool
 }
 
 // How often a run looks.
@@ -109,7 +114,7 @@ func (r *Run) begin(ctx context.Context) error {
 	var err error
 	r.w, err = sim.New(sim.Options{
 		Seed: r.o.Seed, Hosts: r.s.Hosts, Log: r.o.Log, State: r.o.State, Params: r.params,
-		Controller: r.s.Ladder && r.o.Mode != score.Baseline,
+		Controller: r.s.Ladder && r.o.Mode != score.Baseline, Paced: r.o.Paced,
 	})
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/degradedmode/ic/internal/keys"
 	"github.com/degradedmode/ic/internal/policy"
 	"github.com/degradedmode/ic/internal/policy/templates"
+	shipped "github.com/degradedmode/ic/runbooks"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -28,16 +29,17 @@ const fleetSize = 60
 
 // Names of files and folders in the state folder of a demo.
 const (
-	InfoFile   = "world.json"  // how to reach the world; there while it runs
-	ConfigFile = "config.yaml" // of the console
-	keysDir    = "keys"
-	policyDir  = "policy"
-	hostsDir   = "hosts"
-	etcdDir    = "etcd"
-	deployDir  = "pipeline"
-	serialFile = "serial" // version of the policy last signed
-	clockFile  = "clock"  // virtual time last seen, so that it never runs backwards
-	LogFile    = "world.log"
+	InfoFile    = "world.json"  // how to reach the world; there while it runs
+	ConfigFile  = "config.yaml" // of the console
+	keysDir     = "keys"
+	policyDir   = "policy"
+	hostsDir    = "hosts"
+	runbooksDir = "runbooks" // beside the policy, where a console looks for them
+	etcdDir     = "etcd"
+	deployDir   = "pipeline"
+	serialFile  = "serial" // version of the policy last signed
+	clockFile   = "clock"  // virtual time last seen, so that it never runs backwards
+	LogFile     = "world.log"
 )
 
 // policyLife is how long the demo's policy lasts from the start of its world.
@@ -130,7 +132,27 @@ func prepare(o *Options, at place, now time.Time, specs []shop.Spec) (*setup, er
 	if err != nil {
 		return nil, fmt.Errorf("sign the demo's policy: %w", err)
 	}
-	return s, nil
+	return s, s.giveRunbooks(o, now.Add(policyLife))
+}
+
+// giveRunbooks writes the runbooks that ship beside the policy, signed by the people
+// who sign them. What somebody has made of them since the first run stays.
+func (s *setup) giveRunbooks(o *Options, until time.Time) error {
+	root, err := policy.NewestRoot(s.dir)
+	if err != nil {
+		return err
+	}
+	texts, err := shipped.Texts(until)
+	if err != nil {
+		return err
+	}
+	err = shipped.Write(filepath.Join(o.State, runbooksDir), texts, shipped.Signing{
+		Root: root, Signers: s.people, Rand: o.Rand, Realm: directive.Drill, Fleet: Fleet,
+	})
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
 }
 
 func (s *setup) params(o *Options, at place, now time.Time, specs []shop.Spec, version int64) templates.ShopParams {

@@ -320,16 +320,20 @@ func TestAWorldStartsAgainWhereItEnded(t *testing.T) {
 	}
 }
 
-// kept is what must never change in a state folder: the keys, the first trust
-// root, and the pin of it.
+// kept is what must never change in a state folder: the keys, the signatures of the
+// runbooks, the first trust root, and the pin of it.
 func kept(t *testing.T, state string) string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(state, keysDir, "*"))
 	if err != nil || len(paths) < 6 {
 		t.Fatalf("keys: %v, %v", paths, err)
 	}
+	signed, err := filepath.Glob(filepath.Join(state, runbooksDir, "*.md.sig", "*.sig"))
+	if err != nil || len(signed) != 30 {
+		t.Fatalf("ten runbooks of three signers: %v, %v", signed, err)
+	}
 	var out strings.Builder
-	for _, path := range append(paths, filepath.Join(state, policyDir, "roots", "1.yaml")) {
+	for _, path := range append(append(paths, signed...), filepath.Join(state, policyDir, "roots", "1.yaml")) {
 		out.WriteString(read(t, path))
 	}
 	for line := range strings.Lines(read(t, filepath.Join(state, ConfigFile))) {
