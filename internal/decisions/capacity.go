@@ -126,7 +126,7 @@ func onePlus(part, whole int64) *big.Rat {
 // exact is a number of the policy as the decimal that was written, not as the
 // nearest binary fraction. What is negative or no number is none.
 func exact(f float64) (*big.Rat, bool) {
-	if math.IsNaN(f) || math.IsInf(f, 0) || f < 0 {
+	if f < 0 {
 		return nil, false
 	}
 	return new(big.Rat).SetString(strconv.FormatFloat(f, 'f', -1, 64))

@@ -1,6 +1,7 @@
 package decisions
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"math/big"
@@ -157,6 +158,19 @@ type worst struct {
 	circle []string
 }
 
+// than reports whether w is worse. A circle is worse than any number; of equal
+// numbers the longer way shows more.
+func (w *worst) than(best *worst) bool {
+	switch {
+	case best.circle != nil:
+		return false
+	case w.circle != nil:
+		return true
+	default:
+		return cmp.Or(cmp.Compare(w.calls, best.calls), cmp.Compare(len(w.chain), len(best.chain))) > 0
+	}
+}
+
 // calls walks the endpoints of services. open and path are the services on the
 // way down, for noticing a circle.
 type calls struct {
@@ -172,8 +186,7 @@ func (g *calls) endpoint(e *policy.Endpoint) worst {
 		below := g.service(name)
 		attempts := max(e.Dependencies[name].Attempts, 1)
 		w := worst{calls: product(int64(attempts), below.calls), circle: below.circle, chain: append([]Hop{{To: name, Attempts: attempts}}, below.chain...)}
-		// A circle is worse than any number; of equal numbers the longer way shows more.
-		if best.circle == nil && (w.circle != nil || w.calls > best.calls || w.calls == best.calls && len(w.chain) > len(best.chain)) {
+		if w.than(&best) {
 			best = w
 		}
 	}
@@ -197,7 +210,7 @@ func (g *calls) service(name string) worst {
 		for _, endpoint := range sorted(endpoints) {
 			e := endpoints[endpoint]
 			w := g.endpoint(&e)
-			if best.circle == nil && (w.circle != nil || w.calls > best.calls || w.calls == best.calls && len(w.chain) > len(best.chain)) {
+			if w.than(&best) {
 				best = w
 			}
 		}

@@ -226,9 +226,12 @@ func TestTwoOutagesOfAnHourThatKeepEightyPercentAreWorth912000(t *testing.T) {
 	if got := CostOf(&p, nil, day0); got.Keeps != usd(1) || got.Net.Minor != 1-606_000_00 {
 		t.Errorf("1.6 cents are rounded down to 1: keeps %s, net %s", got.Keeps, got.Net)
 	}
-	p.Storage.Currency = "EUR"
-	if got := CostOf(&p, nil, day0); got.OneCurrency || !got.Net.IsZero() || !got.Total.IsZero() {
-		t.Errorf("two currencies were added: %+v", got)
+	for _, other := range []*string{&p.Storage.Currency, &p.EngineerMonth.Currency, &p.Hourly.Currency} {
+		*other = "EUR"
+		if got := CostOf(&p, nil, day0); got.OneCurrency || !got.Net.IsZero() || !got.Total.IsZero() {
+			t.Errorf("two currencies were added: %+v", got)
+		}
+		*other = "USD"
 	}
 }
 
@@ -236,8 +239,12 @@ func TestACostThatCannotBeSaidIsNotAssumed(t *testing.T) {
 	for what, bend := range map[string]func(*policy.Programme){
 		"no number":          func(p *policy.Programme) { p.Engineers = math.NaN() },
 		"endless":            func(p *policy.Programme) { p.Retained = math.Inf(1) },
+		"not endless people": func(p *policy.Programme) { p.Engineers = -0.5 },
 		"below zero":         func(p *policy.Programme) { p.Lasts = -1 },
+		"outages below it":   func(p *policy.Programme) { p.Outages = -1 },
 		"an amount below it": func(p *policy.Programme) { p.Hourly.Minor = -1 },
+		"another":            func(p *policy.Programme) { p.Storage.Minor = -1 },
+		"and another":        func(p *policy.Programme) { p.EngineerMonth.Minor = -1 },
 	} {
 		p := programmeOf(570_000_00)
 		bend(&p)
@@ -252,6 +259,48 @@ func TestACostThatCannotBeSaidIsNotAssumed(t *testing.T) {
 	huge.Outages, huge.EngineerMonth.Minor = 1000, math.MaxInt64
 	if got := CostOf(&huge, nil, day0); got.Keeps.Minor != math.MaxInt64 || got.Total.Minor != math.MaxInt64 || !got.Saturated {
 		t.Errorf("too large to say: %+v", got)
+	}
+	for what, bend := range map[string]func(*policy.Programme){
+		"what it keeps": func(p *policy.Programme) { p.Hourly.Minor, p.Outages = math.MaxInt64, 1000 },
+		"what it costs": func(p *policy.Programme) { p.EngineerMonth.Minor = math.MaxInt64 },
+	} {
+		p := programmeOf(570_000_00)
+		bend(&p)
+		if got := CostOf(&p, nil, day0); !got.Saturated {
+			t.Errorf("%s is too large to say: %+v", what, got)
+		}
+	}
+	// Nothing is a number.
+	free := policy.Programme{EngineerMonth: usd(0), Storage: usd(0), Hourly: usd(0)}
+	if got := CostOf(&free, nil, day0); !got.Assumed || got.Saturated || !got.OneCurrency {
+		t.Errorf("all of it costs nothing: %+v", got)
+	}
+}
+
+func TestTheWorseOfTwoWaysDown(t *testing.T) {
+	way := func(calls int64, layers int) *worst { return &worst{calls: calls, chain: make([]Hop, layers)} }
+	circle := &worst{calls: 1, circle: []string{"a", "b", "a"}}
+	for _, c := range []struct {
+		a, b  *worst
+		worse bool
+	}{
+		{way(4, 1), way(3, 5), true}, {way(3, 5), way(4, 1), false},
+		{way(4, 2), way(4, 1), true}, {way(4, 1), way(4, 2), false}, {way(4, 2), way(4, 2), false},
+		{circle, way(math.MaxInt64, 9), true}, {way(math.MaxInt64, 9), circle, false}, {circle, circle, false},
+	} {
+		if c.a.than(c.b) != c.worse {
+			t.Errorf("%+v is worse than %+v: it does not say %v", c.a, c.b, c.worse)
+		}
+	}
+	for _, c := range [][3]int64{{2, math.MaxInt64 / 2, math.MaxInt64 - 1}, {2, math.MaxInt64/2 + 1, math.MaxInt64}, {0, 5, 0}, {1, 1, 1}} {
+		if got := product(c[0], c[1]); got != c[2] {
+			t.Errorf("%d x %d = %d", c[0], c[1], got)
+		}
+	}
+	for _, whole := range []int64{0, -1} {
+		if onePlus(1, whole).Cmp(onePlus(0, 1)) != 0 {
+			t.Errorf("a part of %d", whole)
+		}
 	}
 }
 
@@ -312,6 +361,15 @@ func TestTheExposureOfARightIsTheWorstCaseOfItsWidestUse(t *testing.T) {
 		Caps: model.Caps{Under: right.Bypass.Under, HostCount: right.Bypass.HostCount, HostTotal: right.Bypass.HostTotal, Total: right.Bypass.Total}}
 	if same := WorstCase(b, &model.World{Hosts: hosts}, &d); same.WorstCase != got.WorstCase || same.Hosts != got.Hosts {
 		t.Errorf("WorstCase says %+v", same)
+	}
+	// A control stands before other services too, and the right is not about them.
+	narrow := changed(t, func(p *parts) {
+		c := p.docs.Controls["payments"].Controls["payment-risk"]
+		c.Services = append(slices.Clone(c.Services), "edge")
+		p.docs.Controls["payments"].Controls["payment-risk"] = c
+	})
+	if got, ok := RightExposure(narrow, hosts, "risk-bypass-small-orders"); !ok || got.Hosts != 2 {
+		t.Errorf("of another service: %+v", got)
 	}
 	if _, ok := RightExposure(b, hosts, "shed"); ok {
 		t.Error("a shed costs no money")
