@@ -1,6 +1,7 @@
 package policy_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -325,5 +326,25 @@ func TestWhatABundleKnows(t *testing.T) {
 	}
 	if got := b.Root.RolesOf(policy.Signer{Name: "dev"}); !slices.Equal(got, []string{"incident-commander"}) {
 		t.Errorf("dev is %v", got)
+	}
+}
+
+// TestARightOpensItsOwnControlOnly, also where the other one is known, stands before
+// the same service and protects less.
+func TestARightOpensItsOwnControlOnly(t *testing.T) {
+	b, _, err := shop(t).load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := smallBypass(b)
+	two := *b
+	two.Controls = maps.Clone(b.Controls)
+	two.Controls["rate-limit"] = b.Controls[d.Control]
+	for control, want := range map[string]model.Code{d.Control: "", "rate-limit": model.CodeUnknownControl, "nothing": model.CodeUnknownControl} {
+		asked := d
+		asked.Control = control
+		if got := two.Admit(&asked, fingerprints("ines"), policytest.Now()); got != want {
+			t.Errorf("%s: %q, want %q", control, got, want)
+		}
 	}
 }
