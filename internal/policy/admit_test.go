@@ -348,3 +348,36 @@ func TestARightOpensItsOwnControlOnly(t *testing.T) {
 		}
 	}
 }
+
+// TestARoleShedsAndRecoversWithinItsOwnTiers, also where its right says more.
+func TestARoleShedsAndRecoversWithinItsOwnTiers(t *testing.T) {
+	b, _, err := shop(t).load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	low, root := *b, *b.Root
+	root.Roles = maps.Clone(b.Root.Roles)
+	role := root.Roles[templates.Commander]
+	role.MaxTier = 2
+	root.Roles[templates.Commander] = role
+	low.Root = &root
+	step := func(from int) model.Directive {
+		d := ending(b, "recover", model.Shed)
+		d.From, d.To = from, from-1
+		return d
+	}
+	for _, c := range []struct {
+		d    model.Directive
+		want model.Code
+	}{
+		{shed(b, "shed", 2), ""}, {shed(b, "shed", 3), model.CodeWrongRole},
+		{step(2), ""}, {step(3), model.CodeWrongRole},
+	} {
+		if got := b.Admit(&c.d, fingerprints("ines"), policytest.Now()); got != "" {
+			t.Errorf("%s of tier %d from %d, by a role without that bound: %q", c.d.Kind, c.d.Tier, c.d.From, got)
+		}
+		if got := low.Admit(&c.d, fingerprints("ines"), policytest.Now()); got != c.want {
+			t.Errorf("%s of tier %d from %d: %q, want %q", c.d.Kind, c.d.Tier, c.d.From, got, c.want)
+		}
+	}
+}
