@@ -4,6 +4,7 @@
 #
 #   .ci/fuzz.bash                  all targets
 #   .ci/fuzz.bash FOLDER TARGET    one, such as ./internal/policy FuzzFmt
+#   .ci/fuzz.bash --only PATTERN   those whose "FOLDER TARGET" matches; --except: the others
 #
 #   FUZZ_TIME   per target, such as 30s, 10m, 1h; 30s unless set
 #   FUZZ_STATE  a file that names the targets that are done: whoever is stopped and
@@ -89,10 +90,19 @@ go_on() {
   fi
 }
 
+# chosen passes the targets on that were asked for.
+chosen() {
+  case $mode in
+  --only) grep -E -- "$pattern" ;;
+  --except) grep -vE -- "$pattern" ;;
+  *) cat ;;
+  esac
+}
+
 # rest lists the targets that are not done. A night that is complete begins again.
 rest() {
   local all
-  all=$(targets)
+  all=$(targets | chosen)
   [[ -n $all ]] || { echo "no fuzz target was found" >&2 && return 1; }
   [[ -n ${FUZZ_STATE:-} ]] || { echo "$all" && return 0; }
   if [[ -z $(grep -vxFf "$FUZZ_STATE" <<<"$all") ]]; then
@@ -102,10 +112,14 @@ rest() {
 }
 
 seconds "$fuzz_time" >/dev/null
-if (($# == 2)); then
+mode='' pattern=''
+case ${1:-} in
+--only | --except) mode=$1 pattern=$2 ;;
+?*)
   one "$1" "$2"
   exit
-fi
+  ;;
+esac
 [[ -z ${FUZZ_STATE:-} ]] || go_on
 left=$(rest)
 echo "$(wc -l <<<"$left") of $(targets | wc -l) targets, $fuzz_time each, two at a time"

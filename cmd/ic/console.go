@@ -40,6 +40,7 @@ func (a *app) console(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	books := a.consoleShelf(&shelf{dir: runbooksOf(c), c: c, bundle: b, stand: s}, d)
 	died := make(chan any, 1)
 	go func() {
 		// A panic beside the console would leave the terminal raw.
@@ -55,7 +56,7 @@ func (a *app) console(cmd *cobra.Command, _ []string) error {
 	err = tui.Run(ctx, &consoleDesk{Desk: d, waiting: a.waiting}, tui.Options{
 		Now: func() time.Time { return s.clock.Now().Wall }, Real: a.real, Input: a.in, Output: a.out,
 		Environ: os.Environ(), NoColor: a.getenv("NO_COLOR") != "",
-		Runbooks: func() []tui.Runbook { return tui.RunbooksOf(b) },
+		Runbooks: func() []tui.Runbook { return tui.RunbooksOf(b) }, Runs: books,
 	})
 	select {
 	case p := <-died:

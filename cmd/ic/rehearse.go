@@ -15,6 +15,7 @@ import (
 	"github.com/degradedmode/ic/internal/drill/scenario"
 	"github.com/degradedmode/ic/internal/drill/score"
 	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/internal/tui"
 	"github.com/degradedmode/ic/internal/untrusted"
 	"github.com/degradedmode/ic/testdata/scenarios"
 	"github.com/spf13/cobra"
@@ -28,6 +29,7 @@ type rehearsalFlags struct {
 	with, as, script, html string
 	dir                    string
 	seed                   uint64
+	speed                  int
 	auto, baseline         bool
 	all, list              bool
 }
@@ -42,9 +44,12 @@ under virtual time, with keys, a trust root and namespaces of its own. No host, 
 service or pipeline of yours is asked or told anything.
 
 SCENARIO is the name of one that ships (--list), or of one in the folder --dir, or
-the path of a file. --auto plays
+the path of a file. In a terminal the console opens before it, at human speed or
+--speed N times as fast: you act, in the seat of the first person or of --as, by hand or
+by a runbook in view 4. The others of the scenario sign what you ask for. --auto plays
 what the scenario says that people do with ic; --script FILE plays the lines of FILE
-instead, written like its section "with ic"; --with RUNBOOK follows a runbook. The
+instead, written like its section "with ic"; --with RUNBOOK follows a runbook, and so
+does a scenario that names one: from the folder beside the policy, else as it ships. The
 same people are played without ic first, with the same reaction times, and the score
 card holds both against each other and against your last run.
 
@@ -55,7 +60,7 @@ Each run is kept in the folder rehearsals of the state folder, whence the dates
 "rehearsed: simulated" come.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(args); err != nil {
+			if err := f.check(args, tui.IsTerminal(a.in, a.out)); err != nil {
 				return err
 			}
 			switch {
@@ -74,9 +79,10 @@ Each run is kept in the folder rehearsals of the state folder, whence the dates
 		},
 	}
 	p := cmd.Flags()
-	p.StringVar(&f.with, "with", "", "follow this runbook instead of the scenario's own acts: its id, or a path")
-	p.StringVar(&f.as, "as", "", "who follows the runbook: a role of the policy, or a person of the scenario")
+	p.StringVar(&f.with, "with", "", "follow this runbook instead of the scenario's own acts: its id, or a path; at the console it lies on the shelf")
+	p.StringVar(&f.as, "as", "", "who follows the runbook, or sits at the console: a role of the policy, or a person of the scenario")
 	p.Uint64Var(&f.seed, "seed", 1, "what chance is drawn from; the same seed gives the same run")
+	p.IntVar(&f.speed, "speed", 1, fmt.Sprintf("at the console: how many times faster than real time, 1 to %d", maxSpeed))
 	p.BoolVar(&f.auto, "auto", false, "nobody is asked: the scenario, or the runbook, acts")
 	p.StringVar(&f.script, "script", "", "play the acts in this file")
 	p.StringVar(&f.html, "html", "", "write the score card with the timeline drawn into this file")
@@ -88,7 +94,7 @@ Each run is kept in the folder rehearsals of the state folder, whence the dates
 }
 
 // check refuses words that do not go together.
-func (f *rehearsalFlags) check(args []string) error {
+func (f *rehearsalFlags) check(args []string, terminal bool) error {
 	whole := f.all || f.list
 	switch {
 	case f.all && f.list, whole && len(args) > 0:
@@ -103,10 +109,14 @@ func (f *rehearsalFlags) check(args []string) error {
 		return fail(exitUsage, "--script says what is done: it does not go with --with or --baseline")
 	case f.baseline && f.with != "":
 		return fail(exitUsage, "a baseline is without ic: it follows no runbook")
-	case f.as != "" && f.with == "":
-		return fail(exitUsage, "--as says who follows a runbook: it goes with --with")
-	case !f.auto && f.script == "" && !f.baseline:
-		return fail(exitUsage, "nobody would act in this rehearsal").
+	case f.speed < 1 || f.speed > maxSpeed:
+		return fail(exitUsage, "--speed is 1 to %d times real time", maxSpeed)
+	case !f.atConsole() && f.speed != 1:
+		return fail(exitUsage, "--speed is for a person at the console: without one a rehearsal takes as long as it takes to compute")
+	case f.as != "" && f.with == "" && !f.atConsole():
+		return fail(exitUsage, "--as says who follows a runbook, or who sits at the console: it goes with --with, or with neither --auto nor --script")
+	case f.atConsole() && !terminal:
+		return fail(exitUsage, "nobody would act in this rehearsal: there is no terminal for a console").
 			hinting("give --auto, which plays what the scenario says, or --script FILE with acts of your own")
 	}
 	return nil

@@ -42,7 +42,7 @@ type player struct {
 	a    *app
 	c    config
 	runs []freshness.Run
-	acts func(ctx context.Context, r *scenario.Run) error // nil: the scenario acts
+	o    scenario.Options // who acts; the zero value: the scenario
 }
 
 func (a *app) player(cmd *cobra.Command) (*player, error) {
@@ -72,8 +72,8 @@ func (a *app) rehearse(cmd *cobra.Command, word string, f *rehearsalFlags) error
 	if err != nil {
 		return err
 	}
-	if f.with != "" {
-		if p.acts, err = a.follows(cmd, f); err != nil {
+	if !f.baseline && !f.atConsole() {
+		if err := p.follows(s, f); err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,13 @@ func (a *app) rehearse(cmd *cobra.Command, word string, f *rehearsalFlags) error
 		return err
 	}
 	r, against := base, (*score.Record)(nil)
-	if !f.baseline {
+	switch {
+	case f.atConsole():
+		against = base
+		if r, err = p.playAtConsole(cmd.Context(), s, f); err != nil {
+			return err
+		}
+	case !f.baseline:
 		against = base
 		if r, err = p.play(cmd.Context(), s, f.seed, score.WithIC); err != nil {
 			return err
@@ -118,14 +124,9 @@ func (p *player) play(ctx context.Context, s *scenario.Scenario, seed uint64, mo
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	told := p.a.real()
 	p.a.note("%s %s: %s, seed %d", model.Rehearsing, s.Name, mode, seed)
-	o := scenario.Options{Seed: seed, Mode: mode, State: dir}
-	if mode != score.Baseline {
-		o.Acts = p.acts
-	}
+	o := p.o
+	o.Seed, o.Mode, o.State = seed, mode, dir
 	run, err := scenario.Open(ctx, s, o)
-	if errors.Is(err, scenario.ErrRunbook) {
-		return nil, fail(exitUsage, "%w", err).hinting("give it with --with %s", s.Runbook)
-	}
 	if err != nil {
 		return nil, fail(exitFailed, "%w", err)
 	}
@@ -202,6 +203,9 @@ func (a *app) rehearseAll(cmd *cobra.Command, f *rehearsalFlags) error {
 	for _, name := range names {
 		s, err := l.read(name)
 		if err != nil {
+			return err
+		}
+		if err := p.follows(s, f); err != nil {
 			return err
 		}
 		base, err := p.play(cmd.Context(), s, f.seed, score.Baseline)

@@ -351,7 +351,8 @@ func rank(state string) int {
 }
 
 // applyEndings sets EndedBy: an ending ends exactly the ids it lists that are of
-// its kind and scope. Of several endings the first issued counts.
+// its kind and scope. Of several endings the first issued counts. One that was
+// looked for and is nowhere has ended nothing.
 func applyEndings(issued []model.Issued) {
 	at := make(map[string]int, len(issued))
 	for i := range issued {
@@ -359,7 +360,7 @@ func applyEndings(issued []model.Issued) {
 	}
 	for i := range issued {
 		e := &issued[i].Directive
-		if e.Kind != model.End {
+		if e.Kind != model.End || issued[i].Outcome == StateAbsent {
 			continue
 		}
 		for _, id := range e.IDs {

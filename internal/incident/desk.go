@@ -207,7 +207,11 @@ func (d *Desk) Run(ctx context.Context) {
 // after each answer. It returns when all have answered or their deadlines are
 // over.
 func (d *Desk) Refresh(ctx context.Context) {
-	d.seen.refresh(ctx, &d.o, d.publish)
+	answered := d.publish
+	if d.o.Wait != nil {
+		answered = func() {} // a drill's sources answer at once: the snapshot below has them all
+	}
+	d.seen.refresh(ctx, &d.o, answered)
 	d.checkLog()
 	d.publish()
 }

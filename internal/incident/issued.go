@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/model"
 )
 
@@ -30,6 +31,9 @@ func (d *Desk) issuedOf(logged []model.Issued, h *heard, now time.Time) []model.
 	d.recallEndings(byID)
 	out := make([]model.Issued, 0, len(byID))
 	for _, is := range byID {
+		if is.Directive.Kind == model.End && is.Outcome == audit.StateAbsent && len(is.Carried) == 0 {
+			continue // reality was read and it is nowhere: it ended nothing, and is no step of a ramp
+		}
 		slices.Sort(is.Carried)
 		is.Carried = slices.Compact(is.Carried)
 		out = append(out, *is)

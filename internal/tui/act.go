@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"context"
+
 	tea "charm.land/bubbletea/v2"
 )
 
@@ -23,6 +25,8 @@ func (m *console) key(msg tea.KeyPressMsg) tea.Cmd {
 		return m.promptKey(b.act, text)
 	case inChoose:
 		return m.chooserKey(b.act, text)
+	case inDecide:
+		return m.decideKey(b.act, text)
 	case inConfirm, inTyped, inWait, inResult:
 		return m.dialogKey(b.act, text)
 	case inHelp:
@@ -40,14 +44,13 @@ func (m *console) key(msg tea.KeyPressMsg) tea.Cmd {
 // act does what an action means in the normal mode. The palette comes here too.
 func (m *console) act(a action) tea.Cmd {
 	if a >= goOverview && a <= goLog {
-		m.at = int(a - goOverview)
-		return nil
+		return m.goTo(int(a - goOverview))
 	}
 	switch a {
 	case goNext:
-		m.at = (m.at + 1) % len(m.views)
+		return m.goTo((m.at + 1) % len(m.views))
 	case goPrevious:
-		m.at = (m.at + len(m.views) - 1) % len(m.views)
+		return m.goTo((m.at + len(m.views) - 1) % len(m.views))
 	case help:
 		m.mode, m.help = inHelp, scroll{}
 	case palette:
@@ -86,6 +89,8 @@ func (m *console) inView(a action) tea.Cmd {
 		return m.grant(out.wish)
 	case !out.handled && a == back:
 		return m.clearFilter()
+	case !out.handled && (a == skipStep || a == abortRun):
+		m.tell(faint, "that key leaves the step of a run: none is in front (4 has runbooks)")
 	case !out.handled:
 		m.tell(faint, "that key moves a list: this view has none (2, 4, 5 and 6 do)")
 	}
@@ -101,6 +106,14 @@ func (m *console) grant(wish any) tea.Cmd {
 		return m.askPlan(w.backend)
 	case pushWish:
 		return m.confirmPush()
+	case beginWish:
+		return m.beginRun(w.book)
+	case stepWish:
+		return m.takeStep()
+	case skipWish:
+		return m.leaveStep("skip "+m.book.follow.Current, "why is it skipped?", func(ctx context.Context, why string) (Following, error) { return m.opt.Runs.Skip(ctx, why) })
+	case abortWish:
+		return m.leaveStep("abort the run of "+m.book.follow.Runbook, "why does it end here?", func(ctx context.Context, why string) (Following, error) { return m.opt.Runs.Abort(ctx, why) })
 	}
 	return nil
 }

@@ -154,7 +154,11 @@ func (m *console) openFaults() tea.Cmd {
 		return nil
 	}
 	if len(m.sc.snap.Faults) == 0 {
-		m.tell(faint, "faults exist in drills only: this fleet is real, or nothing has been read yet")
+		text := "faults exist in drills only: this fleet is real, or nothing has been read yet"
+		if m.sc.snap.Rehearsal {
+			text = "no fault is at hand: a scenario says what goes wrong here, or the list has not been read yet"
+		}
+		m.tell(faint, text)
 		return nil
 	}
 	m.chooser, m.mode = newChooser("faults of this drill", "", m.faultChoices()), inChoose
@@ -194,6 +198,10 @@ func (m *console) openPalette() tea.Cmd {
 	for i := range m.sc.snap.Backends {
 		b := m.sc.snap.Backends[i].Name
 		add("plan "+b, "backend", normal, func() tea.Cmd { return m.toBackend(b) })
+	}
+	for i := range m.book.shelf.Books {
+		b := &m.book.shelf.Books[i]
+		add(b.ID, "runbook, "+signedSpan(b).text+": "+m.book.titleOf(b), normal, func() tea.Cmd { return m.toRunbook(b.ID) })
 	}
 	all = append(all, m.faultChoices()...)
 	all = append(all, m.incidentChoices()...)

@@ -27,13 +27,15 @@ type console struct {
 	at            int // the view in front
 	views         [6]view
 	glass         *glass
+	book          *runbookView
 
-	mode    mode
-	dialog  *dialog
-	prompt  *prompt
-	chooser *chooser
-	help    scroll
-	notice  fact
+	mode     mode
+	dialog   *dialog
+	prompt   *prompt
+	chooser  *chooser
+	decision *decision
+	help     scroll
+	notice   fact
 
 	epoch   uint64
 	running map[uint64]string // orders on their way, by epoch
@@ -60,16 +62,16 @@ type (
 func newConsole(ctx context.Context, desk Desk, opt Options) *console {
 	m := &console{
 		ctx: ctx, desk: desk, opt: opt, post: func(tea.Msg) {}, keys: newKeymap(), ink: newTheme(opt.NoColor),
-		glass: &glass{}, mode: inNormal, running: map[uint64]string{},
+		glass: &glass{}, book: &runbookView{}, mode: inNormal, running: map[uint64]string{},
 	}
-	m.views = [6]view{&overview{}, &rights{}, m.glass, &runbookView{}, &fleetView{}, &logView{}}
+	m.views = [6]view{&overview{}, &rights{}, m.glass, m.book, &fleetView{}, &logView{}}
 	m.sc.now = opt.Now()
 	return m
 }
 
 // Init asks for the first numbers. It waits for none of them.
 func (m *console) Init() tea.Cmd {
-	return tea.Batch(m.read(), m.listen(), m.tick())
+	return tea.Batch(m.read(), m.listen(), m.tick(), m.readShelf())
 }
 
 // guard runs a call to the desk. A panic in it closes the console in order, so
@@ -128,7 +130,7 @@ func (m *console) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		cmd = m.answered(msg)
 	}
 	m.sc.running = len(m.running)
-	m.sc.seconds = counting(&m.sc.snap, m.sc.now)
+	m.sc.seconds = counting(&m.sc.snap, m.sc.now) || m.book.follow.counting()
 	return m, tea.Batch(cmd, m.tick())
 }
 
@@ -149,10 +151,18 @@ func (m *console) take(msg snapshotMsg) tea.Cmd {
 	if msg.listen {
 		cmds = append(cmds, m.listen())
 	}
-	if d := m.dialog; d != nil && d.stage == asking && m.prompt == nil && d.ask != nil && len(d.blocks(&m.sc)) > 0 {
+	if d := m.dialog; d != nil && d.stage == asking && m.prompt == nil && m.drafts(d) && len(d.blocks(&m.sc)) > 0 {
 		cmds = append(cmds, m.preview(d)) // what it waited for may have come
 	}
 	return tea.Batch(cmds...)
+}
+
+// drafts reports whether it is time to ask again what a dialog would give.
+func (m *console) drafts(d *dialog) bool {
+	if d.draft != nil {
+		return d.dress != nil && m.opt.Real().Sub(d.drafted) >= redraft
+	}
+	return d.ask != nil
 }
 
 // tick asks to be woken when what is on the screen changes by time alone: each
@@ -205,7 +215,7 @@ func (m *console) busy() []string {
 
 // close leaves whatever is in front and returns to the view.
 func (m *console) close() {
-	m.dialog, m.prompt, m.chooser, m.mode = nil, nil, nil, inNormal
+	m.dialog, m.prompt, m.chooser, m.decision, m.mode = nil, nil, nil, nil, inNormal
 }
 
 // View draws a frame from values alone.

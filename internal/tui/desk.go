@@ -66,6 +66,7 @@ type Options struct {
 	Environ  []string         // TERM and friends, as os.Environ gives them
 	NoColor  bool             // NO_COLOR is set, or --no-color
 	Runbooks func() []Runbook // what RunbooksOf finds in the policy at hand; nil: none
+	Runs     Runs             // the shelf and what is followed; nil: there is none here
 }
 
 // Runbook is a name that the policy refers to, and by what.

@@ -7,6 +7,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/degradedmode/ic/internal/decisions"
+	"github.com/degradedmode/ic/internal/runbooks/run"
 )
 
 // question is what a call to the desk was asked for. The answer carries it; if
@@ -38,8 +39,16 @@ type dialog struct {
 	typed   string                // what has to be typed; "": one key
 	ask     *decisions.Ask        // an order whose reason can be written
 	give    func() tea.Cmd
-	copy    string // the line to say, or a token
-	result  []fact
+
+	// Of a step of a runbook: who is asked what it would be, what is done with the
+	// answer, and what a runbook adds to a confirmation.
+	draft    func(question) tea.Cmd
+	answered func(*run.Question) tea.Cmd
+	dress    func()
+	drafted  time.Time // real time at which it was asked last
+
+	copy   string // the line to say, or a token
+	result []fact
 
 	text   input
 	began  time.Time // real time of the first character typed
@@ -60,6 +69,9 @@ const (
 	// fastest is the shortest time per character that counts as typing. A paste in
 	// a terminal without bracketed paste arrives in a few milliseconds as a whole.
 	fastest = 10 * time.Millisecond
+	// redraft is how long a dialog that cannot be given waits before the step of a
+	// runbook is asked again what it would be: it asks hosts and signals.
+	redraft = 2 * time.Second
 	// maxTyped bounds what can be typed into a confirmation.
 	maxTyped = 120
 )

@@ -22,7 +22,7 @@
 //     question has gone.
 //   - The first frame waits for nothing. No view does I/O.
 //
-// May import: incident, decisions, policy, directive, model, untrusted, Bubble
-// Tea and Lip Gloss (here and nowhere else). Must never judge whether an act is
-// allowed, hold a key, read a file, or call Desk outside a tea.Cmd.
+// May import: incident, decisions, policy, directive, model, untrusted, the types
+// of runbooks and runbooks/run, Bubble Tea and Lip Gloss (here and nowhere else). Must never judge whether an act is
+// allowed, hold a key, read a file, or call Desk or Runs outside a tea.Cmd.
 package tui

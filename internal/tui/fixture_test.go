@@ -124,6 +124,7 @@ func (d *fakeDesk) Fault(context.Context, string, bool) error {
 type hands struct {
 	t    testing.TB
 	desk *fakeDesk
+	runs *fakeRuns
 	m    *console
 	now  time.Time // the world's clock
 	real time.Time
@@ -133,9 +134,10 @@ type hands struct {
 }
 
 func sitDown(t testing.TB, d *fakeDesk, width, height int) *hands {
-	h := &hands{t: t, desk: d, now: night, real: night}
+	h := &hands{t: t, desk: d, now: night, real: night, runs: newRuns(t, d)}
 	h.m = newConsole(t.Context(), d, Options{
-		Now: func() time.Time { return h.now }, Real: func() time.Time { return h.real },
+		Runs: h.runs,
+		Now:  func() time.Time { return h.now }, Real: func() time.Time { return h.real },
 		Runbooks: func() []Runbook {
 			return []Runbook{
 				{Name: "catalog-slow", Signals: []string{"catalog-p95"}},
@@ -146,6 +148,7 @@ func sitDown(t testing.TB, d *fakeDesk, width, height int) *hands {
 	h.m.post = h.send
 	h.send(tea.WindowSizeMsg{Width: width, Height: height})
 	h.refresh()
+	h.run(h.m.readShelf())
 	return h
 }
 

@@ -43,6 +43,9 @@ type (
 // answered puts an answer where its question still stands. What came of an
 // order is told in any case; everything else is dropped when nobody waits.
 func (m *console) answered(a answer) tea.Cmd {
+	if cmd, mine := m.aboutRunbooks(a); mine {
+		return cmd
+	}
 	switch body := a.body.(type) {
 	case previewed:
 		if d := m.dialog; d != nil && d.q == a.q && m.prompt == nil && (d.stage == drafting || d.stage == asking) {
@@ -78,6 +81,10 @@ func (m *console) begin(ask decisions.Ask) tea.Cmd {
 
 // preview asks the desk what the ask of a dialog would be.
 func (m *console) preview(d *dialog) tea.Cmd {
+	if d.draft != nil {
+		d.q, d.drafted = m.question(d.title), m.opt.Real()
+		return d.draft(d.q)
+	}
 	d.q = m.question(d.ask.Right)
 	q, ask := d.q, *d.ask
 	return guard(func() tea.Msg {
@@ -101,6 +108,7 @@ func (m *console) drafted(d *dialog, p previewed) tea.Cmd {
 	if d.stage == drafting {
 		d.title = p.preview.Title
 		switch {
+		case d.ask == nil: // a runbook has its own words
 		case d.ask.Reason == "" && has(decisions.NoReason):
 			m.promptFor(d, askReason, &d.ask.Reason, orderFacts(&m.sc, &p.preview))
 			return nil
@@ -144,6 +152,9 @@ func (m *console) fill(d *dialog, p incident.Preview) {
 		return m.run(d.q, title, executeLimit, func(ctx context.Context) (incident.Result, error) {
 			return m.desk.Execute(ctx, incident.Act{Request: request, Asked: true})
 		})
+	}
+	if d.dress != nil {
+		d.dress()
 	}
 }
 

@@ -108,6 +108,9 @@ func (m *console) leaveFacts() []fact {
 	for _, title := range m.busy() {
 		list = append(list, fact{"on its way", title + ": its outcome will not be seen here (ic status)", abnormal})
 	}
+	if f := m.book.follow; f != nil && !f.Finished {
+		list = append(list, fact{"runbook", "run " + f.Run + " of " + f.Runbook + " stands at " + f.Current + ": ic runbook resume takes it up", abnormal})
+	}
 	for i := range m.sc.snap.Live {
 		list = append(list, goesOn(&m.sc, &m.sc.snap.Live[i]))
 	}

@@ -110,6 +110,8 @@ func (m *console) body() page {
 		return m.prompt.draw(w, h)
 	case inChoose:
 		return m.chooser.draw(w, h)
+	case inDecide:
+		return m.decision.draw(w, h)
 	case inConfirm, inTyped, inWait, inResult:
 		return m.dialog.draw(&m.sc, m.opt.Real(), w, h)
 	case inHelp:

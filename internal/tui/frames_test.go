@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,15 @@ import (
 // them.
 func scenes() map[string][]string {
 	typed := strings.Split("1|enter|r|i|s|k|enter", "|")
+	book := openRisk()
+	begun := append(slices.Clone(book), "enter", "y")
+	graph := append(slices.Clone(begun), "enter")
+	noted := append(append(slices.Clone(graph), "enter"), strings.Split("p95 2.1 s", "")...)
+	chosen := append(slices.Clone(noted), "enter", "enter")
+	opens := append(slices.Clone(chosen), "1", "enter")
 	return map[string][]string{
+		"4-book": book, "4-start": append(slices.Clone(book), "enter"), "4-run": begun, "4-evidence": append(slices.Clone(graph), "k"),
+		"4-note": noted, "4-decide": chosen, "4-do": opens, "4-skip": append(slices.Clone(begun), "x"),
 		"1-overview": {"1"}, "2-rights": {"2", "G"}, "3-glass": {"3"}, "4-runbook": {"4"}, "5-fleet": {"5"}, "6-log": {"6"},
 		"5-host": {"5", "enter"}, "3-plan": {"3", "j", "enter"}, "3-push": {"3", "j", "enter", "enter"},
 		"confirm-bypass": typed, "confirm-shed": {"s", "enter"}, "choose-shed": {"s"},

@@ -26,7 +26,7 @@ func (m *console) helpLines(width int) []line {
 		in    mode
 	}{
 		{"in a confirmation of one key", inConfirm}, {"in a confirmation that is typed", inTyped},
-		{"in a list to choose from", inChoose}, {"in a line of text", inPrompt},
+		{"in a question of a runbook", inDecide}, {"in a list to choose from", inChoose}, {"in a line of text", inPrompt},
 	} {
 		_, list := m.keys.listed(section.in, nil)
 		lines = append(append(lines, nil, say(faint, "   "+section.title)), printed(list)...)

@@ -12,6 +12,7 @@ const (
 	inTyped                    // a dialog that is answered by typing a text
 	inWait                     // a dialog that waits for the desk
 	inResult                   // a dialog that shows what came of it
+	inDecide                   // a question of a runbook with numbered answers
 	inHelp                     // the help
 	inLeave                    // what goes on without this console
 )
@@ -19,7 +20,7 @@ const (
 // Modes with something in common.
 const (
 	inText   = inFilter | inPrompt | inChoose | inTyped
-	inDialog = inConfirm | inTyped | inWait | inResult
+	inDialog = inConfirm | inTyped | inWait | inResult | inDecide
 	inAll    = inNormal | inText | inDialog | inHelp | inLeave
 )
 
@@ -54,6 +55,9 @@ const (
 	command
 	cosignature
 	faults
+	skipStep
+	abortRun
+	pick
 	quit
 	yes
 	editReason
@@ -97,6 +101,8 @@ func newKeymap() keymap {
 			{act: command, keys: []string{"i"}, label: "incident and command", hint: "incident", in: inNormal},
 			{act: cosignature, keys: []string{"c"}, label: "co-sign a proposal", in: inNormal},
 			{act: faults, keys: []string{"f"}, label: "faults of a drill", in: inNormal},
+			{act: skipStep, keys: []string{"x"}, label: "skip the current step; asks why", hint: "skip", in: inNormal, own: true},
+			{act: abortRun, keys: []string{"X"}, label: "abort the run; asks why, lists what can be undone", hint: "abort", in: inNormal, own: true},
 		},
 		viewKeys(), textKeys(), dialogKeys(),
 		[]binding{
@@ -143,6 +149,8 @@ func textKeys() []binding {
 
 func dialogKeys() []binding {
 	return []binding{
+		{act: pick, keys: []string{"1", "2", "3", "4", "5", "6", "7", "8", "9"}, label: "take the answer with that number", hint: "to 9 answer", in: inDecide},
+		{act: back, keys: []string{"esc"}, label: "back, nothing is decided", hint: "back", in: inDecide},
 		{act: yes, keys: []string{"y"}, label: "give the order", hint: "give the order", in: inConfirm},
 		{act: enter, keys: []string{"enter"}, label: "cancel", hint: "cancel", in: inConfirm},
 		{act: enter, keys: []string{"enter"}, label: "close", hint: "close", in: inResult},

@@ -61,13 +61,8 @@ func (m *console) confirmPush() tea.Cmd {
 		return nil
 	}
 	plan := *m.glass.plan
-	d := &dialog{
-		title: "push by " + plan.Backend, word: "BREAK-GLASS", typed: "push " + plan.Backend,
-		facts: func(sc *scene) []fact { return planFacts(sc, &plan) },
-	}
-	if !givable(&plan.Verdict) {
-		d.blocked = func(*scene) []string { return append(plan.Reasons, string(plan.Verdict.Outcome)) }
-	}
+	d := &dialog{}
+	pushDialog(d, &plan)
 	d.give = func() tea.Cmd {
 		m.close()
 		m.at = glassAt
@@ -79,6 +74,15 @@ func (m *console) confirmPush() tea.Cmd {
 		})
 	}
 	return m.show(d)
+}
+
+// pushDialog fills a dialog with what a push would do.
+func pushDialog(d *dialog, plan *incident.BreakPlan) {
+	d.title, d.word, d.typed = "push by "+plan.Backend, "BREAK-GLASS", "push "+plan.Backend
+	d.facts = func(sc *scene) []fact { return planFacts(sc, plan) }
+	if !givable(&plan.Verdict) {
+		d.blocked = func(*scene) []string { return append(plan.Reasons, string(plan.Verdict.Outcome)) }
+	}
 }
 
 // progress tells what a pipeline says, as long as its push is in front.
@@ -126,14 +130,7 @@ func (m *console) openUndo() tea.Cmd {
 func (m *console) confirmUndo(o model.Override) tea.Cmd {
 	d := &dialog{
 		title: "undo " + incident.ShortID(o.Operation) + " by " + o.Backend, word: "BREAK-GLASS", typed: "undo " + o.Backend,
-		facts: func(sc *scene) []fact {
-			return []fact{
-				{"removes", named(sc, o.IDs), normal},
-				{"put there", sc.ago(o.Since) + ", " + o.State, normal},
-				{"restarts", "a backend that carries by environment restarts hosts again", abnormal},
-				{"leaves", "what somebody else has changed since: only what still equals what was written is removed", normal},
-			}
-		},
+		facts: func(sc *scene) []fact { return overrideFacts(sc, &o) },
 	}
 	d.give = func() tea.Cmd {
 		m.close()
@@ -145,4 +142,14 @@ func (m *console) confirmUndo(o model.Override) tea.Cmd {
 		})
 	}
 	return m.show(d)
+}
+
+// overrideFacts are what the removal of an override does.
+func overrideFacts(sc *scene, o *model.Override) []fact {
+	return []fact{
+		{"removes", named(sc, o.IDs), normal},
+		{"put there", sc.ago(o.Since) + ", " + o.State, normal},
+		{"restarts", "a backend that carries by environment restarts hosts again", abnormal},
+		{"leaves", "what somebody else has changed since: only what still equals what was written is removed", normal},
+	}
 }

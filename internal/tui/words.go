@@ -179,3 +179,10 @@ func used(u map[string]incident.UsedView) string {
 	}
 	return strings.Join(parts, "; ")
 }
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/degradedmode/ic/internal/drill/scenario"
@@ -23,6 +22,9 @@ const (
 	// looks is how often a step that did not hold is looked at again before it is
 	// passed.
 	looks = 3
+	// maxWait is the longest that somebody waits in one piece until a step becomes
+	// possible: the longest calm that a policy of the shop asks for.
+	maxWait = 10 * time.Minute
 	// maxAnswers bounds a run: every step a few times.
 	maxAnswers = 4 * runbooks.MaxSteps
 	// nobody is what the log says of what a person was to look at.
@@ -37,48 +39,61 @@ type follower struct {
 	r      *scenario.Run
 	person scenario.Person
 	run    *run.Run
-	missed map[string]int // by step
+	missed map[string]int // by step: how often it was not as it should be
+	why    error          // the last time
 	source *signals.Source
 }
 
-// Acts makes what acts in a scenario out of a runbook. As is a person of the
-// scenario or the role of one; "" is the first.
+func newFollower(rb *runbooks.Runbook, r *scenario.Run, person scenario.Person) (*follower, error) {
+	w := r.World()
+	source, err := signals.New(signals.Options{URL: "http://prometheus.invalid", RoundTripper: w.Prometheus(), Now: w.Kernel().Now, Timeout: realTime})
+	if err != nil {
+		return nil, err
+	}
+	r.Record().Runbook, r.Record().Digest = rb.ID, rb.Digest
+	return &follower{rb: rb, r: r, person: person, missed: map[string]int{}, source: source}, nil
+}
+
+// Acts makes what acts in a scenario out of a runbook, in the place of the scenario's
+// own acts. As is a person of the scenario or the role of one; "" is the first. The
+// runbook is taken at the first alarm.
 func Acts(rb *runbooks.Runbook, as string) func(context.Context, *scenario.Run) error {
 	return func(_ context.Context, r *scenario.Run) error {
-		person, err := personOf(r.Scenario(), as)
+		person, err := r.Scenario().Seat(as)
+		if err != nil {
+			return err
+		}
+		f, err := newFollower(rb, r, person)
 		if err != nil {
 			return err
 		}
 		w := r.World()
-		source, err := signals.New(signals.Options{URL: "http://prometheus.invalid", RoundTripper: w.Prometheus(), Now: w.Kernel().Now, Timeout: realTime})
+		return w.As(person.Name, "follows "+rb.ID, w.Kernel().Now(), func(ctx context.Context, d *incident.Desk) error {
+			if err := f.alarmed(ctx); err != nil {
+				return err
+			}
+			return f.act(ctx, d)
+		})
+	}
+}
+
+// Follows follows a runbook where a scenario says that somebody takes it.
+func Follows(rb *runbooks.Runbook) func(context.Context, *scenario.Run, *incident.Desk, string) error {
+	return func(ctx context.Context, r *scenario.Run, d *incident.Desk, who string) error {
+		person, known := r.Person(who)
+		if !known {
+			return fmt.Errorf("%s is not in the scenario", who)
+		}
+		f, err := newFollower(rb, r, person)
 		if err != nil {
 			return err
 		}
-		f := &follower{rb: rb, r: r, person: person, missed: map[string]int{}, source: source}
-		r.Record().Runbook, r.Record().Digest = rb.ID, rb.Digest
-		return w.As(person.Name, "follows "+rb.ID, w.Kernel().Now(), f.act)
+		return f.act(ctx, d)
 	}
 }
 
-func personOf(s *scenario.Scenario, as string) (scenario.Person, error) {
-	var there []string
-	for _, p := range s.People {
-		if p.Absent {
-			continue
-		}
-		if as == "" || p.Name == as || p.Role == as {
-			return p, nil
-		}
-		there = append(there, p.Name+" ("+p.Role+")")
-	}
-	return scenario.Person{}, fmt.Errorf("nobody in the scenario is %q; there are %s", as, strings.Join(there, ", "))
-}
-
-// act is everything that the person does.
+// act is everything that the person does with the runbook.
 func (f *follower) act(ctx context.Context, d *incident.Desk) error {
-	if err := f.alarmed(ctx); err != nil {
-		return err
-	}
 	w := f.r.World()
 	var err error
 	f.run, err = run.Start(ctx, run.Options{
@@ -123,27 +138,29 @@ func (f *follower) next(ctx context.Context) (over bool, err error) {
 	}
 	step := before.Current
 	q, err := f.run.Question(ctx)
-	if err != nil {
-		return true, f.refused(step, "asks", err)
+	enough := f.missed[step] > looks
+	switch {
+	case enough && (q == nil || q.Kind != run.AskMissed):
+		return f.giveUp(ctx, step, q)
+	case err != nil:
+		return f.again(ctx, step, err)
 	}
-	answer := f.answer(step, q)
+	if wait := early(q); wait > 0 {
+		f.why, f.missed[step] = errors.New("it is too early"), f.missed[step]+1
+		return false, f.r.World().Sleep(ctx, wait)
+	}
 	if q != nil && q.Kind == run.AskConfirm {
 		if err := f.confirms(ctx, q); err != nil {
 			return true, err
 		}
 	}
-	seen, err := f.run.Next(ctx, answer)
-	switch {
-	case errors.Is(err, run.ErrStopped) && f.missed[step] < looks:
-		f.missed[step]++
-		return false, nil
-	case errors.Is(err, run.ErrStopped):
-		return f.skip(ctx, step, err)
-	case errors.Is(err, run.ErrAnswer) && f.missed[step] <= looks:
-		f.missed[step]++ // the step has turned into a question
-		return false, nil
-	case err != nil:
-		return true, f.refused(step, "takes the step", err)
+	seen, err := f.run.Next(ctx, answer(q, enough))
+	if err != nil && seen.State == run.Unknown {
+		f.r.Happened(score.Event{Kind: score.Step, Who: f.person.Name, ID: step, What: seen.State, Detail: err.Error()})
+		return false, nil // the question about it is the next one
+	}
+	if err != nil {
+		return f.again(ctx, step, err)
 	}
 	f.r.Happened(score.Event{Kind: score.Step, Who: f.person.Name, ID: step, What: seen.State, Detail: seen.Value})
 	after := f.run.View()
@@ -153,17 +170,42 @@ func (f *follower) next(ctx context.Context) (over bool, err error) {
 	return after.Finished, nil
 }
 
-// skip passes a step that does not hold.
-func (f *follower) skip(ctx context.Context, step string, why error) (bool, error) {
-	if _, err := f.run.Skip(ctx, "it did not hold: "+why.Error()); err != nil {
-		return true, f.refused(step, "skips the step", err)
+// again lets some time go by before a step that has not come to its end is looked at
+// once more. Nothing is done twice by that: what was begun is asked about, not begun
+// again. What the policy denies is not asked for again.
+func (f *follower) again(ctx context.Context, step string, why error) (over bool, err error) {
+	if errors.Is(why, incident.ErrDenied) {
+		return true, f.refused(step, "takes the step", why)
 	}
-	f.r.Happened(score.Event{Kind: score.Skipped, Who: f.person.Name, ID: step, Detail: why.Error()})
-	return false, nil
+	f.why = why
+	f.missed[step]++
+	err = f.r.World().Sleep(ctx, lookEvery)
+	return err != nil, err
 }
 
-// answer is the fixed answer to a question.
-func (f *follower) answer(step string, q *run.Question) run.Answer {
+// giveUp leaves a step that does not come to its end: the run ends where the runbook
+// says stop, and else goes on without the step. The log of the run has the reason.
+func (f *follower) giveUp(ctx context.Context, step string, q *run.Question) (over bool, err error) {
+	reason := fmt.Sprintf("looked at %d times more, and it is not as it should be: %v", looks, f.why)
+	asks := q != nil || !errors.Is(f.why, run.ErrStopped) // a step that stands still and asks nothing says stop
+	if f.rb.Step(step).OnTimeout == runbooks.OnStop || !asks {
+		if err := f.run.Abort(ctx, reason); err != nil {
+			return true, f.refused(step, "ends the runbook", err)
+		}
+		return true, f.refused(step, "ends the runbook, as it says", f.why)
+	}
+	if _, err := f.run.Skip(ctx, reason); err != nil {
+		return true, f.refused(step, "skips the step", err)
+	}
+	f.r.Happened(score.Event{Kind: score.Skipped, Who: f.person.Name, ID: step, Detail: f.why.Error()})
+	after := f.run.View()
+	f.r.Record().Through = after.End == run.Finished
+	return after.Finished, nil
+}
+
+// answer is the fixed answer to a question; enough: the step was looked at often
+// enough. What nobody has seen is never said to be there, or not to be there.
+func answer(q *run.Question, enough bool) run.Answer {
 	a := run.Answer{Seen: nobody}
 	if q == nil {
 		return a
@@ -176,12 +218,22 @@ func (f *follower) answer(step string, q *run.Question) run.Answer {
 			a.Choose = q.Options[0].Choose
 		}
 	case run.AskMissed, run.AskNoData, run.AskReality:
-		a.Choose = run.ChooseAgain
-		if f.missed[step]++; f.missed[step] > looks {
+		if a.Choose = run.ChooseAgain; enough {
 			a.Choose = run.ChooseGoOn
 		}
 	}
 	return a
+}
+
+// early is how long a person waits who reads that it is too early for a step.
+func early(q *run.Question) (wait time.Duration) {
+	if q == nil || q.Preview == nil {
+		return 0
+	}
+	for _, r := range q.Preview.Verdict.Reasons {
+		wait = max(wait, min(r.Wait.Std(), maxWait))
+	}
+	return wait
 }
 
 // confirms is what confirming an effect takes: time to type, the cap that it adds to

@@ -2,6 +2,7 @@ package follow
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/degradedmode/ic/internal/drill/scenario"
 	"github.com/degradedmode/ic/internal/drill/score"
 	"github.com/degradedmode/ic/internal/runbooks"
+	"github.com/degradedmode/ic/internal/runbooks/run"
 )
 
 // play follows the runbook of testdata, after a change, in the scenario of
@@ -81,12 +83,178 @@ func TestTwoPeopleSignWhatWantsTwo(t *testing.T) {
 	}
 }
 
-func TestAStepThatDoesNotHoldIsPassedAfterThreeLooks(t *testing.T) {
-	r, err := play(t, "", "check: {signal: checkout-errors, is: abnormal}\ntimeout: 2m", "check: {tier: {scope: checkout, is: 3}}\ntimeout: 5s")
+const (
+	looked = "check: {signal: checkout-errors, is: abnormal}\ntimeout: 2m\non_timeout: stop"
+	never  = "check: {tier: {scope: checkout, is: 3}}\ntimeout: 5s\non_timeout: "
+)
+
+func TestAStepThatDoesNotHoldIsLookedAtThreeTimesMoreAndLeft(t *testing.T) {
+	r, err := play(t, "", looked, never+"ask")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.ContainsFunc(r.Events, func(e score.Event) bool { return e.Kind == score.Skipped && e.ID == "see" }) || !r.Through {
+	if !slices.ContainsFunc(r.Events, func(e score.Event) bool { return e.Kind == score.Step && e.ID == "see" && e.What == "failed" }) || !r.Through {
+		t.Errorf("through %v: %+v", r.Through, r.Events)
+	}
+}
+
+func TestTheRunEndsWhereTheRunbookSaysStop(t *testing.T) {
+	r, err := play(t, "", looked, never+"stop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := slices.ContainsFunc(r.Events, func(e score.Event) bool {
+		return e.Kind == score.Denied && e.ID == "see" && strings.HasPrefix(e.What, "ends the runbook")
+	})
+	opened := slices.ContainsFunc(r.Events, func(e score.Event) bool { return e.Kind == score.Issued })
+	if r.Through || !ended || opened {
+		t.Errorf("through %v, ended %v, opened %v: %+v", r.Through, ended, opened, r.Events)
+	}
+}
+
+// cutOff is a night in which half of the fleet hears nothing, and three machines stand
+// still when their files are to be written.
+const cutOff = `scenario  cut-off
+title     Files do not arrive everywhere
+source    a test
+why       what became of the push cannot be said at once
+
+fleet     shop 12
+lasts     16m
+people    ines commander reacts 10s acts 5s
+
+at 0s     inject flags-partition
+at 0s     load 300 %
+at 10s    inject hosts-paused
+at 9m     clear hosts-paused
+
+baseline
+  on cpu abnormal ines flag tier 1
+
+with runbook files
+  on cpu abnormal ines do shed tier 1 scope *
+  then ines follow
+`
+
+const files = `---
+v: 1
+id: files
+owner: platform
+use_when: the flag service does not reach everybody
+valid_until: 2027-03-01
+max_duration: 45m
+---
+# Files
+
+` + "```ic-step" + `
+id: push
+push: {backend: hostfile}
+timeout: 1m
+on_timeout: %s
+probe: {reach: {at_least: 100}}
+irreversible: a test
+` + "```" + `
+
+` + "```ic-step" + `
+id: seen
+note: {ask: 'What did you see?'}
+` + "```" + `
+`
+
+// What became of a push that some machines did not take is UNKNOWN; the hosts are read
+// again, and it is not pushed a second time.
+func TestAPushThatIsUnknownIsReadAgainAndNotRepeated(t *testing.T) {
+	for onTimeout, through := range map[string]bool{runbooks.OnAsk: true, runbooks.OnContinue: true, runbooks.OnStop: false} {
+		t.Run(onTimeout, func(t *testing.T) {
+			rb, err := runbooks.Parse("files.md", fmt.Appendf(nil, files, onTimeout))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := scenario.Parse("cut-off.scenario", []byte(cutOff), scenario.Shop())
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := scenario.Play(t.Context(), s, scenario.Options{Seed: 1, Mode: score.WithIC, State: t.TempDir(), Follows: Follows(rb)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var states []string
+			for _, e := range r.Events {
+				if e.Kind == score.Step && e.ID == "push" {
+					states = append(states, e.What)
+				}
+			}
+			if len(states) == 0 || states[0] != run.Unknown || r.Through != through || through != (states[len(states)-1] == run.Failed) {
+				t.Errorf("through %v, the push was %q: %+v", r.Through, states, r.Events)
+			}
+			if r.Runbook != "files" || r.Digest != rb.Digest {
+				t.Errorf("the record names the runbook %q with %q", r.Runbook, r.Digest)
+			}
+			if !r.Evidence.Complete() || r.Evidence.Effects != 2 {
+				t.Errorf("a shed and one push, and the log has %+v", r.Evidence)
+			}
+		})
+	}
+}
+
+// earlyNight is a peak that is over, and a runbook that is taken before the policy's calm
+// minutes are.
+const earlyNight = `scenario  early
+title     Too early to go back
+source    a test
+why       the policy asks for ten calm minutes
+
+fleet     shop 12
+lasts     25m
+people    ines commander reacts 10s acts 5s
+
+at 0s     load 300 %
+at 3m     load 100 %
+
+baseline
+  on cpu abnormal ines flag tier 1
+
+with runbook back
+  on cpu abnormal ines do shed tier 1 scope *
+  on 5m ines follow
+`
+
+const backBook = `---
+v: 1
+id: back
+owner: platform
+use_when: the peak is over
+valid_until: 2027-03-01
+max_duration: 45m
+---
+# Back
+
+` + "```ic-step" + `
+id: first
+recover: {scope: "*", to: 0, percent: 10}
+timeout: 2m
+on_timeout: ask
+probe: {reach: {at_least: 95}}
+irreversible: a test
+` + "```" + `
+`
+
+func TestAStepThatIsTooEarlyIsWaitedFor(t *testing.T) {
+	rb, err := runbooks.Parse("back.md", []byte(backBook))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := scenario.Parse("early.scenario", []byte(earlyNight), scenario.Shop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := scenario.Play(t.Context(), s, scenario.Options{Seed: 1, Mode: score.WithIC, State: t.TempDir(), Follows: Follows(rb)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(r.Events, func(e score.Event) bool { return e.Kind == score.Step && e.ID == "first" && e.What == run.Done })
+	early := slices.ContainsFunc(r.Events, func(e score.Event) bool { return e.Kind == score.Denied || e.Kind == score.Skipped })
+	if at < 0 || r.Events[at].AtMS < 12*60_000 || early || !r.Through {
 		t.Errorf("through %v: %+v", r.Through, r.Events)
 	}
 }

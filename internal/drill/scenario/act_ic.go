@@ -35,6 +35,8 @@ func (r *Run) actAt(ctx context.Context, d *desk, step *Step) error {
 	switch step.Verb {
 	case "do":
 		return r.do(ctx, d, step)
+	case verbFollow:
+		return r.o.Follows(ctx, r, d, step.Who)
 	case "cosign":
 		return r.cosign(ctx, d, step)
 	case "recover":

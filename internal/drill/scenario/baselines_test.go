@@ -245,8 +245,8 @@ fast in every mode. Where ` + "`ic`" + ` is worse, it is worse here, too:
 - A bypass that ends after its fifteen minutes loses the orders of the minutes behind it. In kill-switch-needs-the-outage a second one, signed
   by finance, exposes about as much as the source's night did, in fewer minutes; in the run where nobody grants it the exposure nearly halves
   and more orders are lost. In bypass-forgotten the forgotten bypass sells more.
-- In prometheus-blind-in-recovery the tier is not left until the dashboards see again: the ordinary recovery is refused, and a second signature
-  under a blind one is, too.
+- In prometheus-blind-in-recovery the ordinary recovery is refused while nobody can see. With ` + "`ic`" + ` two people sign each of the three steps to
+  tier 1, where the shop stays; without it everything is back at once, on a feeling that happens to be right here.
 - In flapping-ladder the changes cost neither orders nor pages of this model: 23 changes against one is the whole difference.
 - What a right costs is time at the keyboard: a proposal that two people sign starts three minutes later.
 

@@ -124,7 +124,7 @@ func TestTheFormatIsDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	words := append(figureNames(), settingNames()...)
-	for _, word := range append(append(words, verbNames(true)...), append(verbNames(false), keywords[:]...)...) {
+	for _, word := range append(append(words, verbNames(sectionBaseline)...), append(verbNames(sectionRunbook), keywords[:]...)...) {
 		if !strings.Contains(string(raw), "`"+word) {
 			t.Errorf("docs/scenario-format.md does not explain %q", word)
 		}

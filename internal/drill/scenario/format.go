@@ -51,14 +51,14 @@ func Format(s *Scenario) []byte {
 	f.line("baseline")
 	f.steps(s.Baseline)
 	f.gap()
-	switch {
-	case s.Runbook != "":
-		f.line("with runbook %s", s.Runbook)
-	case s.Ladder:
-		f.line("with ic and %s", ladder)
-	default:
-		f.line("with ic")
+	with := "with ic"
+	if s.Runbook != "" {
+		with = "with runbook " + s.Runbook
 	}
+	if s.Ladder {
+		with += " and " + ladder
+	}
+	f.line("%s", with)
 	f.steps(s.IC)
 	f.gap()
 	for i := range s.Expect {

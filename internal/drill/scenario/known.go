@@ -160,45 +160,65 @@ func settingNames() []string {
 	return out
 }
 
+// section is where an act stands.
+type section string
+
+// The sections.
+const (
+	sectionNone     section = ""
+	sectionBaseline section = "baseline"
+	sectionIC       section = "with ic"
+	sectionRunbook  section = "with runbook" // what is done beside it, and who follows it
+)
+
 // verb is something that a step may do.
 type verb struct {
-	name     string
-	words    int // that must follow
-	text     string
-	baseline bool
+	name    string
+	words   int // that must follow
+	text    string
+	section section
 }
 
-// Acts of a baseline, and with ic.
+// verbFollow takes the scenario's runbook and follows it to its end.
+const verbFollow = "follow"
+
+// Acts of a baseline, and with ic, which may stand beside a runbook as well.
 var verbs = [...]verb{
-	{"decides", 1, "decides something; nothing changes yet", true},
-	{"flag", 2, "sets a flag at the flag service: NAME VALUE", true},
-	{"override", 2, "puts a flag into the deploy pipeline, or takes it out: NAME VALUE, NAME removed", true},
-	{"pin", 1, "stops the naive ladder at a tier", true},
-	{"steps", 4, `the naive ladder: SIGNAL LIMIT every TIME`, true},
+	{"decides", 1, "decides something; nothing changes yet", sectionBaseline},
+	{"flag", 2, "sets a flag at the flag service: NAME VALUE", sectionBaseline},
+	{"override", 2, "puts a flag into the deploy pipeline, or takes it out: NAME VALUE, NAME removed", sectionBaseline},
+	{"pin", 1, "stops the naive ladder at a tier", sectionBaseline},
+	{"steps", 4, `the naive ladder: SIGNAL LIMIT every TIME`, sectionBaseline},
 
-	{"check", 1, "checks the break-glass backends: a backend, or all", false},
-	{"command", 1, "take, offer PERSON, accept, deputy PERSON, relinquish", false},
-	{"cosign", 0, "adds the second signature to what is proposed", false},
-	{"do", 1, "uses a right: RIGHT [scope S] [tier N] [feature F] [for TIME] [under AMOUNT]", false},
-	{"note", 1, "writes into the log", false},
-	{"push", 1, "pushes everything in force through a break-glass backend", false},
-	{"recover", 3, "leaves tiers step by step: SERVICE to TIER [with RIGHT] [through BACKEND]", false},
-	{"undo", 0, "takes a push out of the pipeline again", false},
+	{"check", 1, "checks the break-glass backends: a backend, or all", sectionIC},
+	{"command", 1, "take, offer PERSON, accept, deputy PERSON, relinquish", sectionIC},
+	{"cosign", 0, "adds the second signature to what is proposed", sectionIC},
+	{"do", 1, "uses a right: RIGHT [scope S] [tier N] [feature F] [for TIME] [under AMOUNT]", sectionIC},
+	{verbFollow, 0, "takes the runbook and follows it to its end", sectionRunbook},
+	{"note", 1, "writes into the log", sectionIC},
+	{"push", 1, "pushes everything in force through a break-glass backend", sectionIC},
+	{"recover", 3, "leaves tiers step by step: SERVICE to TIER [with RIGHT] [through BACKEND]", sectionIC},
+	{"undo", 0, "takes a push out of the pipeline again", sectionIC},
 }
 
-func verbNamed(name string, baseline bool) *verb {
+// in reports whether a section may have the act.
+func (v *verb) in(s section) bool {
+	return v.section == s || v.section == sectionIC && s == sectionRunbook
+}
+
+func verbNamed(name string, s section) *verb {
 	for i := range verbs {
-		if verbs[i].name == name && verbs[i].baseline == baseline {
+		if verbs[i].name == name && verbs[i].in(s) {
 			return &verbs[i]
 		}
 	}
 	return nil
 }
 
-func verbNames(baseline bool) []string {
+func verbNames(s section) []string {
 	var out []string
 	for i := range verbs {
-		if verbs[i].baseline == baseline {
+		if verbs[i].in(s) {
 			out = append(out, verbs[i].name)
 		}
 	}

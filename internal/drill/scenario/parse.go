@@ -42,7 +42,7 @@ type parser struct {
 	errs    Errors
 	seen    map[string]int // line of a keyword that stands once, and of other things that do
 	last    int            // rank of the keyword before
-	section string
+	section section        // that an indented line belongs to
 }
 
 func (p *parser) fail(line, col int, format string, args ...any) {
@@ -78,7 +78,7 @@ func (p *parser) check(lines []line) {
 			p.step(l)
 			continue
 		}
-		p.section = ""
+		p.section = sectionNone
 		p.statement(l)
 	}
 	p.complete(lines)
@@ -128,7 +128,7 @@ func (p *parser) statement(l *line) {
 	case "abort_if":
 		p.s.AbortIf = append(p.s.AbortIf, p.bound(l, 1, false))
 	case "baseline":
-		p.section = "baseline"
+		p.section = sectionBaseline
 		p.end(l, 1)
 	case "with":
 		p.with(l)
@@ -318,19 +318,24 @@ func (p *parser) happening(l *line) {
 func (p *parser) with(l *line) {
 	switch l.word(1) {
 	case "ic":
-		p.section = "with"
-		if p.s.Ladder = l.word(2) == "and"; p.s.Ladder {
-			p.of(l, 3, "helper", []string{ladder})
-			p.end(l, 4)
-			return
-		}
-		p.end(l, 2)
+		p.section = sectionIC
+		p.andLadder(l, 2)
 	case "runbook":
+		p.section = sectionRunbook
 		p.s.Runbook = p.name(l, 2)
-		p.end(l, 3)
+		p.andLadder(l, 3)
 	default:
-		p.at(l, 1, `after "with" comes "ic", "ic and ladder", or "runbook NAME"`)
+		p.at(l, 1, `after "with" comes "ic" or "runbook NAME", and "and ladder" if the policy's controller runs`)
 	}
+}
+
+// andLadder: [and ladder], at the end of a line.
+func (p *parser) andLadder(l *line, i int) {
+	if p.s.Ladder = l.word(i) == "and"; p.s.Ladder {
+		p.of(l, i+1, "helper", []string{ladder})
+		i += 2
+	}
+	p.end(l, i)
 }
 
 // expect: expect MODE BOUND
@@ -386,6 +391,14 @@ func (p *parser) complete(lines []line) {
 	}
 	if len(p.s.IC) == 0 && p.s.Runbook == "" && !p.s.Ladder {
 		p.fail(n, col, `the scenario says nothing of what is done with ic: add "with ic" and its acts, or "with runbook NAME"`)
+	}
+	if p.s.Runbook != "" && p.s.Follow() == nil {
+		p.fail(n, col, `nobody takes the runbook: add an act like "on SIGNAL abnormal PERSON follow" under "with runbook"`)
+	}
+	for i := range p.s.Expect {
+		if e := &p.s.Expect[i]; p.s.Runbook != "" && e.Mode == score.NoSecondBypass {
+			p.fail(e.Line, 1, "the run without a second bypass leaves acts of the scenario out: there is none of a runbook")
+		}
 	}
 	if len(p.s.World) == 0 && len(p.s.Series) == 0 {
 		p.fail(n, col, "nothing happens in the scenario: it has no \"at\" line and no series")

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/degradedmode/ic/internal/model"
@@ -9,11 +10,11 @@ import (
 
 // step: CUE PERSON VERB WORDS..., indented in a section.
 func (p *parser) step(l *line) {
-	if p.section == "" {
-		p.at(l, 0, `an indented line belongs under "baseline" or "with ic"`)
+	if p.section == sectionNone {
+		p.at(l, 0, `an indented line belongs under "baseline", "with ic" or "with runbook NAME"`)
 		return
 	}
-	baseline := p.section == "baseline"
+	baseline := p.section == sectionBaseline
 	into := &p.s.IC
 	if baseline {
 		into = &p.s.Baseline
@@ -37,9 +38,9 @@ func (p *parser) step(l *line) {
 		}
 	}
 	p.inOrder(l, *into, one.Cue)
-	v := verbNamed(l.word(i+1), baseline)
+	v := verbNamed(l.word(i+1), p.section)
 	if v == nil {
-		p.at(l, i+1, "unknown act %s: %s", shown(l.word(i+1)), meant(l.word(i+1), verbNames(baseline)))
+		p.at(l, i+1, "unknown act %s: %s", shown(l.word(i+1)), meant(l.word(i+1), verbNames(p.section)))
 		return
 	}
 	if len(l.words)-i-2 < v.words {
@@ -132,9 +133,11 @@ func (p *parser) arguments(l *line, i int, s *Step) {
 	case "check", "push":
 		p.name(l, i)
 		p.end(l, i+1)
-	case "cosign":
-		p.end(l, i)
-	case "undo":
+	case verbFollow:
+		if p.once(l, i-1, strconv.Quote(verbFollow)) {
+			p.end(l, i)
+		}
+	case "cosign", "undo":
 		p.end(l, i)
 	}
 }
@@ -169,7 +172,7 @@ func (p *parser) ladderSteps(l *line, i int, s *Step) {
 	p.of(l, i, "signal", p.known.Signals)
 	p.whole(l, i+1, 1_000_000)
 	if l.word(i+2) != "every" {
-		p.at(l, i+2, "%s", verbNamed("steps", true).text)
+		p.at(l, i+2, "%s", verbNamed("steps", sectionBaseline).text)
 		return
 	}
 	if p.span(l, i+3, MaxLasts) == 0 {
@@ -223,7 +226,7 @@ func (p *parser) doWords(l *line, i int) {
 func (p *parser) recoverWords(l *line, i int) {
 	p.of(l, i, "service", append(slices.Clone(p.known.Services), model.AnyScope))
 	if l.word(i+1) != "to" {
-		p.at(l, i+1, "%s", verbNamed("recover", false).text)
+		p.at(l, i+1, "%s", verbNamed("recover", sectionIC).text)
 		return
 	}
 	p.whole(l, i+2, 3)

@@ -70,6 +70,28 @@ func TestAScenarioReadsAndPrintsAsItself(t *testing.T) {
 	}
 }
 
+func TestARunbookHasActsBesideIt(t *testing.T) {
+	const with = "with runbook recover-one-tier-at-a-time and ladder\n  on 15m ines follow\n  on 20m dev command take\n"
+	a, b := strings.Index(whole, "with ic\n"), strings.Index(whole, "\nexpect")
+	text := strings.Replace(whole[:a]+with+whole[b:], "expect    ic-no-second-bypass denied of quorum <= 3\n", "", 1)
+	s, err := Parse("small.scenario", []byte(text), Shop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := string(Format(s)); got != text {
+		t.Errorf("printed again it is\n%s", got)
+	}
+	if f := s.Follow(); s.Runbook != "recover-one-tier-at-a-time" || !s.Ladder || f == nil || f.Who != "ines" || len(s.IC) != 2 {
+		t.Errorf("%q, ladder %v, taken by %+v, acts %+v", s.Runbook, s.Ladder, s.Follow(), s.IC)
+	}
+	if one, err := s.Seat("operator"); err != nil || one.Name != "dev" {
+		t.Errorf("the operator is %q: %v", one.Name, err)
+	}
+	if _, err := s.Seat("fiona"); err == nil || !strings.Contains(err.Error(), `nobody in the scenario is "fiona"; there are ines (commander), dev (operator)`) {
+		t.Errorf("somebody who is absent: %v", err)
+	}
+}
+
 func TestWhatIsWrongHasALineAColumnAndASentence(t *testing.T) {
 	for _, c := range []struct {
 		what, old, new string
@@ -91,13 +113,20 @@ func TestWhatIsWrongHasALineAColumnAndASentence(t *testing.T) {
 		{"time that runs back", "at 5m     load", "at 40m    load", `17:4: 35m is out of order: the line before is at 40m`},
 		{"acts that run back", "at 30m ladder", "at 2m ladder", `24:6: 2m is out of order: the act in line 22 waits for 5m`},
 		{"a keyword at the wrong place", "fleet     shop 60\n", "fitted    a = b because c\n", `6:1: `},
-		{"an act outside", "fleet     shop 60", "  fleet   shop 60", `6:3: an indented line belongs under "baseline" or "with ic"`},
+		{"an act outside", "fleet     shop 60", "  fleet   shop 60", `6:3: an indented line belongs under "baseline", "with ic" or "with runbook NAME"`},
 		{"an act with ic by the clock", "on 20m dev command", "at 20m dev command", `30:3: with ic nobody acts by the clock`},
 		{"then with nothing before", "on checkout-errors abnormal ines do", "then ines do", `27:3: "then" needs an act before it`},
 		{"somebody without a line", "people    dev operator reacts 90s\n", "", `has no "people" line`},
 		{"an absent person who acts", "on 20m dev command take", "on 20m fiona command take", `30:10: fiona is absent and cannot act`},
 		{"an unknown person", "then ines push", "then inez push", `28:8: unknown person "inez": did you mean "ines"?`},
 		{"an unknown act", "ines push git", "ines psuh git", `28:13: unknown act "psuh": did you mean "push"?`},
+		{"a runbook that nobody takes", "with ic\n", "with runbook b\n", `nobody takes the runbook: add an act like "on SIGNAL abnormal PERSON follow"`},
+		{"a runbook where there is none", "ines push git", "ines follow", `28:13: unknown act "follow"`},
+		{"a runbook taken twice", "with ic\n  on checkout-errors abnormal ines do", "with runbook b\n  on 1m dev follow\n  on 2m ines follow\n  on checkout-errors abnormal ines do", `28:14: "follow" stands in line 27 already`},
+		{"a runbook with arguments", "with ic\n", "with runbook b\n  on 1m dev follow it\n", `27:20: "it" is one word too many`},
+		{"a runbook without its second bypass", "with ic\n", "with runbook b\n  on 1m dev follow\n", `37:1: the run without a second bypass`},
+		{"a ladder of another kind", "with ic\n", "with ic and luck\n", `26:13: unknown helper "luck"`},
+		{"something else", "with ic\n", "with hope\n", `26:6: after "with" comes "ic" or "runbook NAME"`},
 		{"an act of the other section", "dev note hosts are missing", "dev flag tier 3", `29:15: unknown act "flag"`},
 		{"too few words", "ines push git", "ines push", `28:17: "push" lacks something`},
 		{"an unknown signal", "on checkout-errors abnormal", "on checkout-error abnormal", `27:6: unknown signal "checkout-error": did you mean "checkout-errors"?`},

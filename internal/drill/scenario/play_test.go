@@ -14,6 +14,7 @@ import (
 
 	"github.com/degradedmode/ic/internal/drill/score"
 	"github.com/degradedmode/ic/internal/drill/sim"
+	"github.com/degradedmode/ic/internal/incident"
 )
 
 func shipped(t testing.TB, name string) *Scenario {
@@ -276,20 +277,71 @@ func TestRecordedSignalsArePlayedIn(t *testing.T) {
 	}
 }
 
+// withRunbook is the short night with a runbook in the place of its acts.
+func withRunbook(t *testing.T, acts string) *Scenario {
+	t.Helper()
+	return short(t, "people    ines commander reacts 1m acts 20s\n", "people    ines commander reacts 1m acts 20s\npeople    dev operator reacts 20s\n",
+		"with ic\n", "with runbook payment-risk-down\n",
+		"  on checkout-errors abnormal ines do risk-bypass-small-orders scope checkout for 5m\n  then ines note seen\n", acts)
+}
+
 func TestARunbookNeedsSomebodyWhoRunsIt(t *testing.T) {
-	s := short(t, "with ic\n", "with runbook payment-risk-down\n", "  on checkout-errors abnormal ines do risk-bypass-small-orders scope checkout for 5m\n  then ines note seen\n", "")
+	s := withRunbook(t, "  on 2m ines follow\n")
 	_, err := Play(context.Background(), s, Options{Mode: score.WithIC, State: t.TempDir()})
 	if !errors.Is(err, ErrRunbook) || !strings.Contains(err.Error(), "payment-risk-down") {
 		t.Errorf("got %v", err)
 	}
+}
+
+func TestOthersActBesideARunbook(t *testing.T) {
+	t.Parallel()
+	const acts = "  on checkout-errors abnormal ines note looked\n  then ines follow\n  on 4m dev note beside\n  then dev note twice\n  on 9m ines note after\n"
+	notes := func(o Options) (out []string) {
+		o.Mode, o.State = score.WithIC, t.TempDir()
+		r, err := Play(context.Background(), withRunbook(t, acts), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range r.Events {
+			if e.Kind == score.Step || e.Kind == score.Denied { // without an incident there is no log for a note
+				out = append(out, e.Who+" "+e.What)
+			}
+		}
+		return out
+	}
+	began := time.Duration(0)
+	got := notes(Options{Follows: func(ctx context.Context, r *Run, d *incident.Desk, who string) error {
+		began = r.Now()
+		if who != "ines" || d.Snapshot().Person != who {
+			t.Errorf("%s follows it, at the desk of %s", who, d.Snapshot().Person)
+		}
+		return r.World().Sleep(ctx, 6*time.Minute)
+	}})
+	if want := []string{"ines note looked", "dev note beside", "dev note twice", "ines note after"}; !slices.Equal(got, want) || began == 0 {
+		t.Errorf("got %q, want %q; the runbook began after %s", got, want, began)
+	}
+	// Somebody at a console does what his seat would do, and what follows from it.
+	nobody := func(context.Context, *Run) error { return nil }
+	if got, want := notes(Options{Acts: nobody, Seat: "ines"}), []string{"dev note beside", "dev note twice"}; !slices.Equal(got, want) {
+		t.Errorf("beside the console of ines: %q, want %q", got, want)
+	}
+	if got, want := notes(Options{Acts: nobody, Seat: "dev"}), []string{"ines note looked", "ines note after"}; !slices.Equal(got, want) {
+		t.Errorf("beside the console of dev: %q, want %q", got, want)
+	}
+}
+
+func TestInsteadOfItsOwnActsSomebodyElseActs(t *testing.T) {
 	acted := false
-	_, err = Play(context.Background(), s, Options{Mode: score.WithIC, State: t.TempDir(), Acts: func(_ context.Context, r *Run) error {
+	r, err := Play(context.Background(), short(t), Options{Mode: score.WithIC, State: t.TempDir(), Acts: func(_ context.Context, r *Run) error {
 		who, ok := r.Person("ines")
 		acted = ok && who.Reacts == time.Minute && r.World() != nil
 		return nil
 	}})
 	if err != nil || !acted {
-		t.Errorf("with somebody: %v, acted %v", err, acted)
+		t.Fatalf("%v, acted %v", err, acted)
+	}
+	if e, ok := first(r, score.Step); ok {
+		t.Errorf("the scenario acts as well: %+v", e)
 	}
 }
 

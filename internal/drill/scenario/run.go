@@ -11,6 +11,7 @@ import (
 	"github.com/degradedmode/ic/internal/drill/score"
 	"github.com/degradedmode/ic/internal/drill/shop"
 	"github.com/degradedmode/ic/internal/drill/sim"
+	"github.com/degradedmode/ic/internal/incident"
 )
 
 // Options of one run.
@@ -22,8 +23,14 @@ type Options struct {
 
 	// Acts says that somebody else acts: a person at a console, or a runbook. The
 	// scenario's own acts with ic are then left out, and Acts begins what is done
-	// instead; it must not wait. nil: the scenario acts.
+	// instead; it must not wait. nil: the scenario acts. Of a scenario that follows a
+	// runbook, what others than Seat do beside it is done all the same.
 	Acts func(ctx context.Context, r *Run) error
+	Seat string // whose place Acts takes
+
+	// Follows follows the scenario's runbook at a person's desk, from its first step
+	// to its end. nil: nobody can.
+	Follows func(ctx context.Context, r *Run, d *incident.Desk, who string) error
 
 	// Paced lets desks be used from other goroutines while one goroutine advances the
 	// run at the pace of a person. The run's own methods stay with that one; Post of
@@ -88,7 +95,7 @@ func Play(ctx context.Context, s *Scenario, o Options) (*score.Record, error) {
 
 // Open builds the world and begins the scenario at its time 0.
 func Open(ctx context.Context, s *Scenario, o Options) (*Run, error) {
-	if s.Runbook != "" && o.Mode != score.Baseline && o.Acts == nil {
+	if s.Runbook != "" && o.Mode != score.Baseline && o.Acts == nil && o.Follows == nil {
 		return nil, fmt.Errorf("play %s: %w: %s", s.Name, ErrRunbook, s.Runbook)
 	}
 	r := &Run{s: s, o: o, cast: newCast(s, o.Seed), known: map[string]bool{}, tiers: map[string]int{}, load: million}
@@ -145,12 +152,31 @@ func (r *Run) cue(ctx context.Context) error {
 	case r.o.Mode == score.Baseline:
 		r.chain.steps = r.s.Baseline
 	case r.o.Acts != nil:
-		return r.o.Acts(ctx, r)
+		if r.s.Runbook != "" {
+			r.chain.steps = beside(r.s.IC, r.o.Seat)
+		}
+		if err := r.o.Acts(ctx, r); err != nil {
+			return err
+		}
 	default:
 		r.chain.steps = r.s.IC
 	}
 	r.next()
 	return nil
+}
+
+// beside is what others do while somebody at a console follows the runbook: nothing
+// of the seat's own, and nothing that would follow from it.
+func beside(all []Step, seat string) (out []Step) {
+	left := false
+	for i := range all {
+		s := &all[i]
+		left = s.Who == seat || s.Verb == verbFollow || left && s.Cue.Kind == CueThen
+		if !left {
+			out = append(out, *s)
+		}
+	}
+	return out
 }
 
 // World is what the scenario is played on.

@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/degradedmode/ic/internal/drill/score"
@@ -33,11 +35,37 @@ type Scenario struct {
 	World    []Happening
 	AbortIf  []Bound
 	Baseline []Step
-	IC       []Step
+	IC       []Step // with ic; what is done beside the runbook, if there is one
 	Ladder   bool   // with ic, the policy's own controller runs
-	Runbook  string // follow this one instead of IC
+	Runbook  string // is followed by the person of the act Follow
 	Expect   []Expectation
 	Fitted   []Fitted
+}
+
+// Follow is the act that takes the runbook; nil: the scenario follows none.
+func (s *Scenario) Follow() *Step {
+	for i := range s.IC {
+		if s.IC[i].Verb == verbFollow {
+			return &s.IC[i]
+		}
+	}
+	return nil
+}
+
+// Seat finds who of the scenario is meant by a role or a name, among those who are
+// there; "" is the first.
+func (s *Scenario) Seat(as string) (Person, error) {
+	var there []string
+	for _, p := range s.People {
+		if p.Absent {
+			continue
+		}
+		if as == "" || p.Name == as || p.Role == as {
+			return p, nil
+		}
+		there = append(there, p.Name+" ("+p.Role+")")
+	}
+	return Person{}, fmt.Errorf("nobody in the scenario is %q; there are %s", as, strings.Join(there, ", "))
 }
 
 // Person is somebody of the drill. Reacts is the time from what can be seen to

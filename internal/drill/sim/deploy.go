@@ -105,6 +105,7 @@ func (d *deploy) reconcile() {
 // gitBackend is the pipeline as break-glass sees it.
 type gitBackend struct {
 	d    *deploy
+	disk *disk // of the console that has opened it
 	plan sdk.Plan
 }
 
@@ -158,6 +159,9 @@ func (b *gitBackend) Plan(ctx context.Context, r sdk.PlanRequest) (sdk.Plan, err
 // hosts hold is for them to say.
 func (b *gitBackend) Apply(ctx context.Context, digest, operation string, report sdk.Report) error {
 	defer b.d.w.enter(ctx)()
+	if b.disk.dead.Load() {
+		return errDead
+	}
 	if err := b.allowed(); err != nil {
 		return err
 	}
@@ -201,6 +205,9 @@ func progressOf(target, value, owner string, op *push) sdk.Progress {
 // was written.
 func (b *gitBackend) Undo(ctx context.Context, operation string, report sdk.Report) error {
 	defer b.d.w.enter(ctx)()
+	if b.disk.dead.Load() {
+		return errDead
+	}
 	if err := b.allowed(); err != nil {
 		return err
 	}
@@ -223,15 +230,15 @@ func (b *gitBackend) Close() error { return nil }
 
 // backends are those that the policy names, over the simulated pipeline and the
 // simulated folders of the hosts.
-func (w *World) backends() []incident.Backend {
+func (w *World) backends(of *disk) []incident.Backend {
 	var out []incident.Backend
 	for _, name := range sortedKeys(w.bundle.Backends) {
 		b := incident.Backend{Name: name, Config: w.bundle.Backends[name]}
 		b.Open = func(context.Context) (incident.OpenBackend, error) {
 			if name == "hostfile" {
-				return &fileBackend{files: w.files}, nil
+				return &fileBackend{files: w.files, disk: of}, nil
 			}
-			return &gitBackend{d: w.deploy}, nil
+			return &gitBackend{d: w.deploy, disk: of}, nil
 		}
 		out = append(out, b)
 	}

@@ -33,6 +33,7 @@ func (f *watchedFiles) write(h *host, value string) {
 // fileBackend is the watched files as break-glass sees them.
 type fileBackend struct {
 	files *watchedFiles
+	disk  *disk // of the console that has opened it
 	plan  sdk.Plan
 }
 
@@ -79,6 +80,9 @@ func (b *fileBackend) Plan(ctx context.Context, r sdk.PlanRequest) (sdk.Plan, er
 // after all others have been written.
 func (b *fileBackend) Apply(ctx context.Context, digest, operation string, report sdk.Report) error {
 	defer b.files.w.enter(ctx)()
+	if b.disk.dead.Load() {
+		return errDead
+	}
 	if digest == "" || digest != b.plan.Digest {
 		return sdk.Refuse(sdk.CodePlanUnknown, "apply: this plan was not made here")
 	}
@@ -127,6 +131,9 @@ func (b *fileBackend) Observe(ctx context.Context, operation string, report sdk.
 // Undo implements incident.OpenBackend.
 func (b *fileBackend) Undo(ctx context.Context, operation string, report sdk.Report) error {
 	defer b.files.w.enter(ctx)()
+	if b.disk.dead.Load() {
+		return errDead
+	}
 	op := b.files.operations[operation]
 	if op == nil {
 		return sdk.Refuse(sdk.CodeOperationUnknown, "there is no trace of the operation %s", operation)

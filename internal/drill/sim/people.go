@@ -66,7 +66,7 @@ func (w *World) sitDown(s *seat) error {
 		Bundle: w.bundle, Clock: s.clock, Rand: w.k.Stream("desk/" + s.person), FS: s.disk,
 		Signer:   func(context.Context) (ssh.Signer, error) { return w.signers[s.person], nil },
 		Carriers: []incident.Carrier{carrier}, Board: carrier, Readings: w.read, Hosts: w.views, Inventory: w.listing,
-		Backends: w.backends(), Wait: w.wait, Faults: w.faultViews, Fault: w.setFault,
+		Backends: w.backends(s.disk), Wait: w.wait, Faults: w.faultViews, Fault: w.setFault,
 	})
 	if err != nil {
 		return fmt.Errorf("seat %s: %w", s.person, err)

@@ -100,7 +100,7 @@ type Run struct {
 }
 
 // Start begins a run. Without an open incident it opens one, with the runbook's
-// title.
+// title; it looks before, because a controller or somebody else may have opened one.
 func Start(ctx context.Context, o Options) (*Run, error) {
 	o.defaults()
 	rb := o.Runbook
@@ -116,6 +116,10 @@ func Start(ctx context.Context, o Options) (*Run, error) {
 	}
 	if err := mayFollow(o.Signature, s.Rehearsal); err != nil {
 		return nil, fmt.Errorf("%s: %w", rb.ID, err)
+	}
+	if s.World.Incident.OpenedAt.IsZero() {
+		o.Desk.Refresh(ctx)
+		s = o.Desk.Snapshot()
 	}
 	if s.World.Incident.OpenedAt.IsZero() {
 		if _, err := o.Desk.Command(ctx, incident.Open, "", clean(rb.Title, maxReason)); err != nil {

@@ -60,6 +60,24 @@ func TestARunActsProvesAndLeavesEvidence(t *testing.T) {
 	}
 }
 
+// A controller, or somebody at another console, may have opened the incident since
+// this one last looked.
+func TestARunGoesIntoTheIncidentThatSomebodyElseHasOpened(t *testing.T) {
+	s := newShop(t)
+	d, other := s.desk("ines"), s.desk("ines")
+	opened, err := other.Command(context.Background(), incident.Open, "", "the ladder has shed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !d.Snapshot().World.Incident.OpenedAt.IsZero() {
+		t.Fatal("the first console knows of it already")
+	}
+	s.start(d, book(t, "risk-down", lookStep))
+	if got := d.Snapshot().World.Incident; got.ID != opened.Incident || got.Title != "the ladder has shed" {
+		t.Errorf("the run is in %s %q, and %s was open", got.ID, got.Title, opened.Incident)
+	}
+}
+
 func TestWhatSaysNothingIsNoObservation(t *testing.T) {
 	s := newShop(t)
 	r := s.start(s.desk("ines"), book(t, "risk-down", seenStep, waitStep))

@@ -1,0 +1,79 @@
+package incident
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/degradedmode/ic/internal/audit"
+	"github.com/degradedmode/ic/internal/decisions"
+	"github.com/degradedmode/ic/internal/directive"
+	"github.com/degradedmode/ic/internal/policy/policytest"
+)
+
+// A confirmation that was on screen for as long as a ramp pauses must not let the
+// next step follow at once: the pause begins with the step. (Found by the swarm.)
+func TestTimeOnScreenIsNoPauseOfARamp(t *testing.T) {
+	s := newShop(t)
+	d := s.desk("ines")
+	s.must(d, decisions.Ask{Right: "shed", Tier: 1, Reason: "load"})
+	rung, _ := s.bundle.TierOf(1)
+	s.pass(rung.Dwell.Std())
+	d.Refresh(context.Background())
+	shown, err := d.Preview(decisions.Ask{Right: "recover", Tier: decisions.NextTier})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.pass(rung.RampStep.Std())
+	if _, err := d.Execute(context.Background(), Act{Request: shown.Request, Asked: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.act(d, decisions.Ask{Right: "recover", Tier: decisions.NextTier}); !errors.Is(err, ErrNeeds) || !strings.Contains(err.Error(), "wait ") {
+		t.Errorf("the second step at once: %v", err)
+	}
+	s.pass(rung.RampStep.Std())
+	s.must(d, decisions.Ask{Right: "recover", Tier: decisions.NextTier})
+}
+
+// A console that dies between its signature and the carriers leaves a step that no
+// host has. Once reality was read the ramp begins where hosts are, not where the log
+// meant to be. (Found by the swarm.)
+func TestAStepThatNeverLeftItsConsoleIsNoStep(t *testing.T) {
+	s := newShop(t)
+	d := s.desk("ines")
+	s.must(d, decisions.Ask{Right: "shed", Tier: 1, Reason: "load"})
+	rung, _ := s.bundle.TierOf(1)
+	s.pass(rung.Dwell.Std())
+	d.Refresh(context.Background())
+	p, err := d.Preview(decisions.Ask{Right: "recover", Tier: decisions.NextTier})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := d.world()
+	log, _, token, err := d.signAct(context.Background(), &w, &Act{Request: p.Request}, &Result{Verdict: p.Verdict})
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := directive.Verify(token, directive.Production, policytest.Fleet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := log.Append(audit.Signed{ID: signed.Directive.ID, Token: token, Signers: []string{"ines"}}); err != nil {
+		t.Fatal(err)
+	}
+	next := s.desk("ines")
+	next.Refresh(context.Background())
+	if err := next.Reconcile(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	s.pass(rung.RampStep.Std())
+	next.Refresh(context.Background())
+	again, err := next.Preview(decisions.Ask{Right: "recover", Tier: decisions.NextTier})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := again.Request.Directive.Percent; got != rung.Ramp[0] {
+		t.Errorf("the next step goes to %d %%, hosts are at 0", got)
+	}
+}
