@@ -130,7 +130,7 @@ func judge(r *Record, a *Axes) (Verdict, []string) {
 	}
 	failed := a.failures(r.Mode)
 	if r.Runbook != "" && !r.Through {
-		failed = append(failed, "the runbook was not followed to its end")
+		failed = append(failed, "the runbook was not followed to its end"+lastRefusal(r.Events))
 	}
 	switch {
 	case len(failed) > 0:
@@ -141,6 +141,16 @@ func judge(r *Record, a *Axes) (Verdict, []string) {
 		return Inconclusive, append(why, "the player gave no verdict")
 	}
 	return r.Verdict, why
+}
+
+// lastRefusal is who was told last that something is not possible, and why.
+func lastRefusal(events []Event) string {
+	for i := range slices.Backward(events) {
+		if e := &events[i]; e.Kind == Denied && e.Detail != "" {
+			return fmt.Sprintf(": %s %s: %s", e.Who, e.What, e.Detail)
+		}
+	}
+	return ""
 }
 
 // failures are those that no other axis makes up for.
