@@ -226,7 +226,7 @@ go test ./internal/drill/scenario -run TableOfBaselines -write -v > modes.log
 cat base.log modes.log > both.log; go test ./internal/drill/scenario -run TableOfBaselines -args -measured $PWD/both.log
 ` + "```" + `
 
-An ordinary ` + "`go test`" + ` holds the first table over 11 seeds: the median has to lie within what the scenario's ` + "`expect`" + ` line allows, 5 %% of
+An ordinary ` + "`go test`" + ` holds the first table over 5 seeds: the median has to lie within what the scenario's ` + "`expect`" + ` line allows, 5 %% of
 the source's figure.
 
 ## Figures of the sources, median of 100 seeds

@@ -6,5 +6,5 @@ package scenario
 // document states.
 const (
 	sparse       = 1
-	defaultSeeds = 11
+	defaultSeeds = 5
 )
