@@ -2,7 +2,7 @@
 
 package scenario
 
-// Every scenario, and eleven seeds of those with figures; IC_SEEDS=100 is what the
+// Every scenario, and five seeds of those with figures; IC_SEEDS=100 is what the
 // document states.
 const (
 	sparse       = 1
