@@ -172,6 +172,13 @@ func TestARampBelongsToWhoeverTookItsStep(t *testing.T) {
 	if c := ChainOf(w, "*"); c.Ramp == nil || len(c.Live) != 2 || Underway(b, w, &c, robot) {
 		t.Errorf("%+v", c)
 	}
+	// Nor does a person's ramp out of a lower tier.
+	step(w, 4, model.Directive{Kind: model.End, Ends: model.Shed, Scope: "*", IDs: []string{id(1)}, From: 1, To: 0, Ramp: id(1), Percent: 10}, day0.Add(-40*time.Minute))
+	w.Issued[0].EndedBy = id(4)
+	signed(w, by("ines"), by(pump), by(pump), by("ines"))
+	if c := ChainOf(w, "*"); c.Ramp == nil || c.Ramp.From != 2 || len(c.Live) != 2 || Underway(b, w, &c, robot) {
+		t.Errorf("%+v", c)
+	}
 	nothing := calm()
 	nothing.Incident.Lease = model.Lease{}
 	r := draft(t, b, w, Ask{Right: "auto-recover", Tier: NextTier, Actor: robot})
