@@ -16,12 +16,7 @@ import (
 // another one while a whole night is played. There is none, although an etcd and a
 // Prometheus are named in the environment of whoever rehearses.
 func TestARehearsalSpeaksToNobody(t *testing.T) {
-	if _, err := exec.LookPath("strace"); err != nil {
-		if os.Getenv("IC_INTEGRATION") == "1" {
-			t.Fatal("strace is not on PATH, and IC_INTEGRATION=1 wants it: install strace")
-		}
-		t.Skip("strace is not on PATH: install strace to run this test")
-	}
+	stock(t, "strace")
 	binary := filepath.Join(t.TempDir(), "ic")
 	if err := os.Symlink(os.Args[0], binary); err != nil {
 		t.Fatal(err)

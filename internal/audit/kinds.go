@@ -49,6 +49,10 @@ const (
 	StateUndone      = "undone"      // an override that is gone from its backend
 )
 
+// HostReports is the carrier of an outcome that was read from the reports of hosts:
+// what arrived, by whatever way.
+const HostReports = "hosts"
+
 // Body is what an entry of one kind says.
 type Body interface {
 	Kind() Kind

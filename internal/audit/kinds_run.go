@@ -82,6 +82,12 @@ type RunOutcome struct {
 	Undo   bool   `json:"undo,omitempty"`
 }
 
+// States of a run that is over.
+const (
+	RunFinished = "finished"
+	RunAborted  = "aborted"
+)
+
 // RunEnd ends a run.
 type RunEnd struct {
 	Run    string `json:"run"`

@@ -277,7 +277,7 @@ func (d *Desk) carry(ctx context.Context, log *audit.Writer, id, token string) [
 func (d *Desk) observe(ctx context.Context, log *audit.Writer, dir *model.Directive, result *Result) {
 	if d.o.Hosts == nil {
 		result.State, result.Detail = Unconfirmed, "no host reports are configured"
-		d.note(log, audit.Outcome{ID: dir.ID, Carrier: hostsCarrier, State: audit.StateUnconfirmed, Detail: result.Detail})
+		d.note(log, audit.Outcome{ID: dir.ID, Carrier: audit.HostReports, State: audit.StateUnconfirmed, Detail: result.Detail})
 		return
 	}
 	looks := d.looks(ctx, observeLimit)
@@ -303,7 +303,7 @@ func (d *Desk) observe(ctx context.Context, log *audit.Writer, dir *model.Direct
 	if reach.Unreachable > 0 {
 		result.Detail += fmt.Sprintf("; %d cannot be reached", reach.Unreachable)
 	}
-	d.note(log, audit.Outcome{ID: dir.ID, Carrier: hostsCarrier, State: string(result.State), Detail: result.Detail})
+	d.note(log, audit.Outcome{ID: dir.ID, Carrier: audit.HostReports, State: string(result.State), Detail: result.Detail})
 }
 
 // lookAtHosts asks every host once. An answer that was cut off by the end of the
@@ -316,9 +316,6 @@ func (d *Desk) lookAtHosts(ctx context.Context) {
 		d.seen.takeHosts(hosts, d.o.Clock.Now().Wall)
 	}
 }
-
-// hostsCarrier is the name under which host reports stand in the log.
-const hostsCarrier = "hosts"
 
 // notYet: a directive that starts later cannot be in force on any host now.
 func notYet(dir *model.Directive, w *model.World) bool { return w.Now.Before(dir.NotBefore) }

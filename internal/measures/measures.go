@@ -290,16 +290,12 @@ func sharedFate(in *Input) Measure {
 	return m
 }
 
-// hostsSay is the carrier of an outcome that was read from hosts: what arrived, by
-// whatever way.
-const hostsSay = "hosts"
-
 func failedRoads(entries []audit.Entry) []string {
 	failed, pushes := map[string]bool{}, map[string]string{}
 	for _, e := range entries {
 		switch b := e.Body.(type) {
 		case audit.Outcome:
-			if b.Carrier != "" && b.Carrier != hostsSay && (b.State == audit.StateFailed || b.State == audit.StateUnconfirmed) {
+			if b.Carrier != "" && b.Carrier != audit.HostReports && (b.State == audit.StateFailed || b.State == audit.StateUnconfirmed) {
 				failed["carrier "+b.Carrier] = true
 			}
 		case audit.PushIntent:

@@ -132,16 +132,13 @@ func finishedRuns(entries []audit.Entry) map[string]time.Time {
 		case audit.RunStart:
 			runbook[b.Run] = b.Runbook
 		case audit.RunEnd:
-			if id := runbook[b.Run]; id != "" && b.State == runFinished {
+			if id := runbook[b.Run]; id != "" && b.State == audit.RunFinished {
 				out[id] = later(out[id], e.At)
 			}
 		}
 	}
 	return out
 }
-
-// runFinished is the state of a run that came to its end.
-const runFinished = "finished"
 
 func idOf(payload string) string {
 	d, err := directive.Parse([]byte(payload))

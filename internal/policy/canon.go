@@ -220,7 +220,7 @@ func checkLine(line []byte) *SyntaxError {
 		if r == utf8.RuneError && size == 1 {
 			return &SyntaxError{Col: col + 1, Sentence: fmt.Sprintf("byte 0x%02x is not UTF-8; save the file as UTF-8", line[col])}
 		}
-		if why := refusedRune(r); why != "" {
+		if why := RefusedRune(r); why != "" {
 			return &SyntaxError{Col: utf8.RuneCount(line[:col]) + 1, Sentence: why}
 		}
 		col += size
@@ -228,8 +228,8 @@ func checkLine(line []byte) *SyntaxError {
 	return nil
 }
 
-// refusedRune says why a character may not stand in a document; "" if it may.
-func refusedRune(r rune) string {
+// RefusedRune says why a character may not stand in a document; "" if it may.
+func RefusedRune(r rune) string {
 	switch {
 	case r >= ' ' && r <= '~':
 		return ""

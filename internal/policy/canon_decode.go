@@ -251,8 +251,8 @@ func (t fieldTable) of(typ reflect.Type) []Field {
 
 // suggest names the field that was probably meant.
 func suggest(key string, fields []Field) string {
-	best := slices.MinFunc(fields, func(a, b Field) int { return cmp.Compare(distance(key, a.Key), distance(key, b.Key)) })
-	if distance(key, best.Key) > max(2, len(best.Key)/3) {
+	best := slices.MinFunc(fields, func(a, b Field) int { return cmp.Compare(Distance(key, a.Key), Distance(key, b.Key)) })
+	if Distance(key, best.Key) > max(2, len(best.Key)/3) {
 		known := make([]string, len(fields))
 		for i, f := range fields {
 			known[i] = f.Key
@@ -262,11 +262,12 @@ func suggest(key string, fields []Field) string {
 	return fmt.Sprintf("; did you mean %q?", best.Key)
 }
 
-// distance is the number of inserted, dropped and changed bytes between two
-// words.
-func distance(a, b string) int {
-	if len(a) > directive.MaxName {
-		return len(a)
+// Distance is the number of inserted, dropped and changed bytes between two words,
+// for guessing what was meant; of words that are too long for a name it is only
+// large.
+func Distance(a, b string) int {
+	if len(a) > directive.MaxName || len(b) > directive.MaxName {
+		return max(len(a), len(b))
 	}
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -145,7 +145,7 @@ func LintCodes() []string {
 
 // NearestLintCode is the code that was probably meant by a word.
 func NearestLintCode(word string) string {
-	return slices.MinFunc(LintCodes(), func(a, b string) int { return cmp.Compare(distance(word, a), distance(word, b)) })
+	return slices.MinFunc(LintCodes(), func(a, b string) int { return cmp.Compare(Distance(word, a), Distance(word, b)) })
 }
 
 func sortFindings(findings []Finding) {

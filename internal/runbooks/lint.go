@@ -287,7 +287,7 @@ func Codes() []string { return keysOf(SeverityOf()) }
 
 // NearestCode is the code that was probably meant by a word.
 func NearestCode(word string) string {
-	return slices.MinFunc(Codes(), func(a, b string) int { return cmp.Compare(distance(word, a), distance(word, b)) })
+	return slices.MinFunc(Codes(), func(a, b string) int { return cmp.Compare(policy.Distance(word, a), policy.Distance(word, b)) })
 }
 
 // CheckID says what is wrong with a word as the id of a runbook.

@@ -2,6 +2,7 @@ package runbooks
 
 import (
 	"bytes"
+	"github.com/degradedmode/ic/internal/policy"
 	"regexp"
 	"slices"
 	"strings"
@@ -198,7 +199,7 @@ func (f *fence) almost() string {
 		return "a step stands neither in a list nor in a quote; start it in the first column, with an empty line before it"
 	case word == stepWord:
 		return "a step starts in the first column; remove the spaces before it"
-	case word != "" && word[0] != '{' && distance(strings.ToLower(word), stepWord) <= 2:
+	case word != "" && word[0] != '{' && policy.Distance(strings.ToLower(word), stepWord) <= 2:
 		return "a fence of " + quote(word) + " is shown and never run; did you mean " + stepWord + "?"
 	}
 	return ""

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/degradedmode/ic/internal/policy"
 	"github.com/degradedmode/ic/internal/untrusted"
 )
 
@@ -164,31 +165,10 @@ func meant(got string, known []string) string {
 	sorted := slices.Clone(known)
 	slices.Sort(sorted)
 	if len(got) <= 60 {
-		best := slices.MinFunc(sorted, func(a, b string) int { return cmp.Compare(edits(got, a), edits(got, b)) })
-		if edits(got, best)*2 <= max(len(best), 3) {
+		best := slices.MinFunc(sorted, func(a, b string) int { return cmp.Compare(policy.Distance(got, a), policy.Distance(got, b)) })
+		if policy.Distance(got, best)*2 <= max(len(best), 3) {
 			return fmt.Sprintf("did you mean %q?", best)
 		}
 	}
 	return "there is " + strings.Join(sorted, ", ")
-}
-
-// edits is how many characters must be put in, taken out or changed.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

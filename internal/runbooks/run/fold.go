@@ -28,8 +28,8 @@ const (
 
 // States of a run that is over.
 const (
-	Finished = "finished"
-	Aborted  = "aborted"
+	Finished = audit.RunFinished
+	Aborted  = audit.RunAborted
 )
 
 // State is what the log says about one run. It is computed, never stored.
