@@ -14,7 +14,7 @@ type Ramp struct {
 	From    int
 	To      int
 	Percent int
-	Since   time.Time // not_before of the last step
+	Since   time.Time // when the last step began
 }
 
 // Chain is what a recovery in one scope has to know: the tier in force by what
@@ -26,6 +26,9 @@ type Chain struct {
 	IDs   []string  // the whole chain, live or ended, ascending
 	Live  []string  // its live part
 	Ramp  *Ramp     // the live ramp that holds the tier, if any
+	// Unseen is the id of the recovery step that the next one would follow, if no host
+	// that reports has it: what comes of it is UNKNOWN.
+	Unseen string
 }
 
 // ChainOf collects the chain of one scope: exactly that scope, because an ending
@@ -44,7 +47,7 @@ func ChainOf(w *model.World, scope string) Chain {
 		for _, id := range d.IDs {
 			listed[id] = true
 		}
-		c.raise(d)
+		c.raise(is)
 	}
 	slices.Sort(c.Live)
 	for id := range listed {
@@ -56,16 +59,17 @@ func ChainOf(w *model.World, scope string) Chain {
 
 // raise takes a live shed or recovery step into account. A shed at the same
 // tier as a ramp is a halt: the ramp no longer holds the tier alone.
-func (c *Chain) raise(d *model.Directive) {
+func (c *Chain) raise(is *model.Issued) {
+	d, begun := &is.Directive, is.Begun()
 	tier := heldTier(d)
 	switch {
 	case tier > c.Tier:
-		c.Tier, c.Since, c.By, c.Ramp = tier, d.NotBefore, d.ID, rampOf(d)
+		c.Tier, c.Since, c.By, c.Ramp, c.Unseen = tier, begun, d.ID, rampOf(is), unseen(is)
 	case tier == c.Tier:
-		if later(d.NotBefore, d.ID, c.Since, c.By) {
-			c.Since, c.By = d.NotBefore, d.ID
+		if later(begun, d.ID, c.Since, c.By) {
+			c.Since, c.By, c.Unseen = begun, d.ID, unseen(is)
 		}
-		switch r := rampOf(d); {
+		switch r := rampOf(is); {
 		case r == nil:
 			c.Ramp = nil
 		case c.Ramp != nil && later(r.Since, r.ID, c.Ramp.Since, c.Ramp.ID):
@@ -95,11 +99,19 @@ func heldTier(d *model.Directive) int {
 	}
 }
 
-func rampOf(d *model.Directive) *Ramp {
+func unseen(is *model.Issued) string {
+	if is.Directive.IsRecovery() && is.FirstSeen.IsZero() {
+		return is.Directive.ID
+	}
+	return ""
+}
+
+func rampOf(is *model.Issued) *Ramp {
+	d := &is.Directive
 	if !d.IsRecovery() || d.Percent == 100 {
 		return nil
 	}
-	return &Ramp{ID: d.Ramp, From: d.From, To: d.To, Percent: d.Percent, Since: d.NotBefore}
+	return &Ramp{ID: d.Ramp, From: d.From, To: d.To, Percent: d.Percent, Since: is.Begun()}
 }
 
 // TierOf is the tier of a service by what has been issued: the highest over its

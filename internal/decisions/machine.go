@@ -42,7 +42,7 @@ func Underway(b *policy.Bundle, w *model.World, c *Chain, role string) bool {
 	}
 	for i := range w.Issued {
 		is := &w.Issued[i]
-		r := rampOf(&is.Directive)
+		r := rampOf(is)
 		if r == nil || *r != *c.Ramp || !slices.Contains(c.Live, is.Directive.ID) {
 			continue
 		}

@@ -198,7 +198,7 @@ func step(w *model.World, n int, d model.Directive, at time.Time) {
 			w.Issued[i].EndedBy = d.ID
 		}
 	}
-	w.Issued = append(w.Issued, model.Issued{Directive: d})
+	w.Issued = append(w.Issued, model.Issued{Directive: d, FirstSeen: at})
 }
 
 func draft(t *testing.T, b *policy.Bundle, w *model.World, ask Ask) model.Request {

@@ -166,6 +166,9 @@ func TestSwarmNotices(t *testing.T) {
 		}},
 		{"two steps in one window", "step: ", func() plant { return plant{begin: func(s *swarm) { s.descend(25*time.Second, 5*time.Second) }} }},
 		{"a step before the dwell is over", "step: ", func() plant { return plant{begin: func(s *swarm) { s.descend(-20*time.Second, time.Minute) }} }},
+		{"a step after one that no host has", "which no host has had", func() plant {
+			return plant{hosts: deaf, begin: func(s *swarm) { s.descend(25*time.Second, time.Minute) }}
+		}},
 		{"a statement that no log knows", "log: ", func() plant {
 			return plant{begin: func(s *swarm) {
 				s.say(time.Minute, func(now time.Time) model.Directive {
@@ -242,6 +245,14 @@ func (s *swarm) descend(early, pause time.Duration) {
 	s.say(at, shed)
 	s.say(at+dwell+early, down(10))
 	s.say(at+dwell+early+pause, down(50))
+}
+
+// deaf shows hosts that have heard of nothing, as if every process were down.
+func deaf(_ *swarm, of []witness) []witness {
+	for i := range of {
+		of[i].engine = nil
+	}
+	return of
 }
 
 // damage changes the longest of the logs.

@@ -50,7 +50,7 @@ func (t *truth) nextPercent(is *statement, tier policy.Tier) {
 	d := &is.Directive
 	for _, id := range d.IDs {
 		if t.byID[id] == nil {
-			t.fromLogs(id, false) // signed, and UNKNOWN: the ramp goes on from it as if it were there
+			t.fromLogs(id, false) // signed, and UNKNOWN: only a blind recovery goes on from it
 		}
 	}
 	var before *statement
@@ -72,6 +72,9 @@ func (t *truth) nextPercent(is *statement, tier policy.Tier) {
 		t.s.fail("step: %s follows %s after %s", d.ID, before.ID, is.begins().Sub(before.begins()))
 	}
 	if before != nil {
+		if right, _ := t.s.law.right(d.Right); !right.Blind && !t.arrived(before) {
+			t.s.fail("step: %s follows %s, which no host has had", d.ID, before.ID)
+		}
 		return
 	}
 	for _, entered := range t.all {
@@ -82,6 +85,18 @@ func (t *truth) nextPercent(is *statement, tier policy.Tier) {
 			t.s.fail("step: %s leaves tier %d %s after %s has entered it", d.ID, d.From, d.IssuedAt.Sub(entered.NotBefore), entered.ID)
 		}
 	}
+}
+
+// arrived reports whether any host has had a statement.
+func (t *truth) arrived(is *statement) bool {
+	for _, m := range t.hosts {
+		if _, had := m.had[is.ID]; had {
+			return true
+		}
+	}
+	return slices.ContainsFunc(t.witnesses(), func(h witness) bool {
+		return h.engine != nil && h.engine.Held([]byte(is.token)) != ""
+	})
 }
 
 // oneAtATime compares the tier of every service just before and just after a step:

@@ -92,7 +92,10 @@ func minTime(a, b time.Time) time.Time {
 }
 
 // applyEndings marks what has been ended: exactly the ids an ending lists, of
-// its kind and scope, in whatever order they came.
+// its kind and scope, in whatever order they came. An ending that was signed and of
+// which nothing more is known has not ended a grant, a freeze or a feature that is off:
+// it may never have left its console. A recovery step stays in its chain, which says
+// that it is unseen.
 func applyEndings(all []model.Issued, now time.Time) {
 	at := make(map[string]int, len(all))
 	for i := range all {
@@ -102,6 +105,9 @@ func applyEndings(all []model.Issued, now time.Time) {
 	for i := range all {
 		e := &all[i].Directive
 		if e.Kind != model.End || now.Before(e.NotBefore) {
+			continue
+		}
+		if !e.IsRecovery() && all[i].Outcome == "" && len(all[i].Carried) == 0 {
 			continue
 		}
 		for _, id := range e.IDs {

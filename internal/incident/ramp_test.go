@@ -77,3 +77,33 @@ func TestAStepThatNeverLeftItsConsoleIsNoStep(t *testing.T) {
 		t.Errorf("the next step goes to %d %%, hosts are at 0", got)
 	}
 }
+
+// A step whose carriers hold it and which no host has taken is UNKNOWN: the next one
+// waits until a host reports it. (Found by the swarm.)
+func TestARampWaitsForAHostToReportItsStep(t *testing.T) {
+	s := newShop(t)
+	d := s.desk("ines")
+	s.must(d, decisions.Ask{Right: "shed", Tier: 1, Reason: "load"})
+	rung, _ := s.bundle.TierOf(1)
+	s.pass(rung.Dwell.Std())
+	for _, h := range s.hosts {
+		h.cutOff = true
+	}
+	step, err := s.actBriefly(d, decisions.Ask{Right: "recover", Tier: decisions.NextTier})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.pass(rung.RampStep.Std())
+	if _, err := s.act(d, decisions.Ask{Right: "recover", Tier: decisions.NextTier}); !errors.Is(err, ErrNeeds) || !strings.Contains(err.Error(), "no host that reports has the step before") {
+		t.Fatalf("the second step: %v", err)
+	}
+	for _, h := range s.hosts {
+		h.cutOff = false
+	}
+	s.deliver(step.Token)
+	if _, err := s.act(d, decisions.Ask{Right: "recover", Tier: decisions.NextTier}); !errors.Is(err, ErrNeeds) || !strings.Contains(err.Error(), "wait ") {
+		t.Fatalf("the second step as soon as the first has arrived: %v", err)
+	}
+	s.pass(rung.RampStep.Std())
+	s.must(d, decisions.Ask{Right: "recover", Tier: decisions.NextTier})
+}

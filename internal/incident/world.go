@@ -29,6 +29,7 @@ func (d *Desk) worldOf(h *heard, incident string, state *audit.State) model.Worl
 	}
 	w.Issued = d.issuedOf(joined.Issued, h, w.Now)
 	w.Hosts = d.hostsOf(h, &w, expected)
+	firstSeen(&w)
 	w.Overrides = d.overridesOf(&w)
 	if incident == "" {
 		// Whoever acts first opens the incident and takes command: that is the world
@@ -44,6 +45,34 @@ func (d *Desk) worldOf(h *heard, incident string, state *audit.State) model.Worl
 	w.Proposals = d.waiting(&w, state, h)
 	w.Mode = d.modeOf(&w)
 	return w
+}
+
+// firstSeen writes down since when each directive is in force on a host at all. A time
+// that lies ahead of this console is of a clock that is wrong: it says that, not when.
+func firstSeen(w *model.World) {
+	at := make(map[string]int, len(w.Issued))
+	for i := range w.Issued {
+		at[w.Issued[i].Directive.ID] = i
+	}
+	for i := range w.Hosts {
+		r := w.Hosts[i].Report
+		if r == nil {
+			continue
+		}
+		for _, l := range r.Live {
+			n, known := at[l.ID]
+			if !known {
+				continue
+			}
+			is, since := &w.Issued[n], l.Since
+			if since.IsZero() || since.After(w.Now) {
+				since = is.Directive.NotBefore
+			}
+			if is.FirstSeen.IsZero() || since.Before(is.FirstSeen) {
+				is.FirstSeen = since
+			}
+		}
+	}
 }
 
 // simulated adds the dates of rehearsals in simulation. They are shown, and

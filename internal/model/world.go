@@ -68,12 +68,24 @@ type Issued struct {
 	EndedBy   string    `json:"ended_by,omitempty"`
 	Carried   []string  `json:"carried,omitempty"` // carriers that acknowledged it
 	Outcome   string    `json:"outcome,omitempty"` // "" is UNKNOWN
+	// FirstSeen is when the first of the hosts that report it had it in force, by that
+	// host's clock; zero: no host that reports has it.
+	FirstSeen time.Time `json:"first_seen,omitzero"`
 }
 
 // LiveAt reports whether the directive is in force at now, as far as we know.
 func (i *Issued) LiveAt(now time.Time) bool {
 	d := &i.Directive
 	return i.EndedBy == "" && !now.Before(d.NotBefore) && (d.NotAfter.IsZero() || now.Before(d.NotAfter))
+}
+
+// Begun is since when the directive holds: not_before, or later, when the first host
+// had it. A signature that came late and a carrier that was down make it later.
+func (i *Issued) Begun() time.Time {
+	if i.FirstSeen.After(i.Directive.NotBefore) {
+		return i.FirstSeen
+	}
+	return i.Directive.NotBefore
 }
 
 // Proposal is a directive that waits for somebody else's signature.

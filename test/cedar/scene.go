@@ -29,6 +29,8 @@ type chain struct {
 	stepAt  int64 // when the ramp's last step began
 	ids     []string
 	ramp    string
+	late    int64    // how long after its start the first host had the shed, or the ramp's last step
+	unseen  bool     // no host has the ramp's last step
 	shedBy  []string // who signed the shed
 	stepBy  []string // who signed the ramp's last step
 }
@@ -118,13 +120,17 @@ func (o *standing) issued(fleet string) model.Issued {
 func (c *chain) issued(fleet, scope string) []model.Issued {
 	shed := model.Directive{ID: c.ids[0], Fleet: fleet, Scope: scope, Kind: model.Shed, Tier: c.tier, NotBefore: at(c.since)}
 	if c.percent == 0 {
-		return []model.Issued{{Directive: shed, Signers: c.shedBy}}
+		return []model.Issued{{Directive: shed, Signers: c.shedBy, FirstSeen: at(c.since + c.late)}}
 	}
 	ramp := model.Directive{
 		ID: c.ids[1], Fleet: fleet, Scope: scope, Kind: model.End, Ends: model.Shed, IDs: c.ids[:1],
 		From: c.tier, To: c.tier - 1, Ramp: c.ramp, Percent: c.percent, NotBefore: at(c.stepAt),
 	}
-	return []model.Issued{{Directive: shed, EndedBy: ramp.ID, Signers: c.shedBy}, {Directive: ramp, Signers: c.stepBy}}
+	step := model.Issued{Directive: ramp, Signers: c.stepBy, FirstSeen: at(c.stepAt + c.late)}
+	if c.unseen {
+		step.FirstSeen = time.Time{}
+	}
+	return []model.Issued{{Directive: shed, EndedBy: ramp.ID, Signers: c.shedBy}, step}
 }
 
 // history is a reading with a sample every step: no number, then the value.

@@ -235,7 +235,7 @@ func (p *rules) leaving(n int, blind bool) string {
 		before = percent
 	}
 	out := []string{"(" + strings.Join(steps, " || ") + ")", fmt.Sprintf(
-		"(if context.chain.percent == 0 then context.now - context.chain.since >= %d else context.now - context.chain.step >= %d)",
+		"(if context.chain.percent == 0 then context.now - context.chain.since - context.chain.late >= %d else context.now - context.chain.step - context.chain.late >= %d)",
 		int64(tier.Dwell.Std().Seconds()), int64(tier.RampStep.Std().Seconds()))}
 	if blind {
 		return strings.Join(out, " && ")
@@ -243,6 +243,7 @@ func (p *rules) leaving(n int, blind bool) string {
 	if len(tier.Leave) == 0 {
 		return "false"
 	}
+	out = append(out, "(context.chain.percent == 0 || context.chain.seen)")
 	for _, name := range sorted(p.docs.Ladder.Schedule) {
 		e := p.docs.Ladder.Schedule[name]
 		for _, c := range tier.Leave {
@@ -370,7 +371,7 @@ func (q *request) ask(p *rules, s *scene) cedar.Request {
 		"holder": types.String(s.holder), "lease": types.Long(s.until), "frozen": s.frozen(), "used": types.Long(s.usedToday(d)), "live": types.Long(s.live(d)),
 		"together": types.Long(s.together(p, d)), "used_right": types.Long(s.age(d.Right)), "ages": s.ages(p), "waited": s.waited(p, d),
 		"chain": types.NewRecord(types.RecordMap{"tier": types.Long(c.tier), "since": types.Long(c.since), "percent": types.Long(c.percent), "step": types.Long(c.stepAt), "ramp": types.String(c.ramp),
-			"shed_by": names(c.shedBy), "step_by": names(c.stepBy)}),
+			"late": types.Long(c.late), "seen": types.Boolean(!c.unseen), "shed_by": names(c.shedBy), "step_by": names(c.stepBy)}),
 	}
 	if !d.NotAfter.IsZero() {
 		context["until"] = types.Long(d.NotAfter.Unix())
