@@ -72,10 +72,19 @@ func (c *Chain) raise(is *model.Issued) {
 		switch r := rampOf(is); {
 		case r == nil:
 			c.Ramp = nil
-		case c.Ramp != nil && later(r.Since, r.ID, c.Ramp.Since, c.Ramp.ID):
+		case c.Ramp != nil && r.slower(c.Ramp):
 			c.Ramp = r
 		}
 	}
+}
+
+// slower: of two steps that are live because neither console saw the other's, the one
+// that lets fewer hosts go holds the rest.
+func (r *Ramp) slower(than *Ramp) bool {
+	if r.Percent != than.Percent {
+		return r.Percent < than.Percent
+	}
+	return later(r.Since, r.ID, than.Since, than.ID)
 }
 
 // later orders by time and then by id, so that two of the same second do not

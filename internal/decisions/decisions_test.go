@@ -223,6 +223,26 @@ func TestAStepThatNoHostReportsIsNotGoneOnFrom(t *testing.T) {
 	}
 }
 
+// Two consoles that do not see each other's steps leave two that are live. The one that
+// lets fewer hosts go holds the rest, whichever is younger. (Found by the swarm.)
+func TestTheSlowerOfTwoRampsHolds(t *testing.T) {
+	for _, first := range []int{10, 50} {
+		b, w := shop(t, 0), calm()
+		shedAt(w, 1, 2, day0.Add(-time.Hour))
+		rung := model.Directive{Kind: model.End, Ends: model.Shed, Scope: "*", From: 2, To: 1, Ramp: id(1), IDs: []string{id(1)}}
+		for n, percent := range []int{first, 60 - first} {
+			rung.Percent = percent
+			step(w, 2+n, rung, day0.Add(time.Duration(n-5)*time.Minute))
+		}
+		w.Now = day0.Add(-3 * time.Minute)
+		r := draft(t, b, w, Ask{Right: "recover", Tier: NextTier})
+		if d := r.Directive; d.Percent != 50 || !slices.Equal(d.IDs, []string{id(1), id(2), id(3)}) {
+			t.Errorf("%d %% first: the next step goes to %d %% and ends %v", first, d.Percent, d.IDs)
+		}
+		expect(t, Evaluate(b, w, &r), model.Needs, RampStep)
+	}
+}
+
 // The time that a tier holds begins when a host has it: a second signature that came
 // late, or a carrier that was down, is not part of it.
 func TestATierHoldsFromWhenAHostHasIt(t *testing.T) {

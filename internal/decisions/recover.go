@@ -26,7 +26,7 @@ func (e *evaluation) recover() {
 	tier, known := e.b.TierOf(c.Tier)
 	left := remaining(c.Since, tier.Dwell, e.w.Now)
 	if c.Ramp != nil {
-		left = remaining(c.Ramp.Since, tier.RampStep, e.w.Now)
+		left = remaining(c.Since, tier.RampStep, e.w.Now)
 	}
 	e.step(&c, &tier, left)
 	if e.right.Blind {

@@ -53,13 +53,7 @@ func (t *truth) nextPercent(is *statement, tier policy.Tier) {
 			t.fromLogs(id, false) // signed, and UNKNOWN: only a blind recovery goes on from it
 		}
 	}
-	var before *statement
-	for _, other := range t.all {
-		if other.illegal == "" && other.IsRecovery() && other.Ramp == d.Ramp && slices.Contains(d.IDs, other.ID) &&
-			(before == nil || other.Percent > before.Percent || other.Percent == before.Percent && other.begins().After(before.begins())) {
-			before = other
-		}
-	}
+	before := t.slowest(d)
 	at := slices.Index(tier.Ramp, d.Percent)
 	switch {
 	case at < 0:
@@ -85,6 +79,26 @@ func (t *truth) nextPercent(is *statement, tier policy.Tier) {
 			t.s.fail("step: %s leaves tier %d %s after %s has entered it", d.ID, d.From, d.IssuedAt.Sub(entered.NotBefore), entered.ID)
 		}
 	}
+}
+
+// slowest is the step that a step of the same ramp follows: of those that it lists and
+// that none of the others has ended, the one that let the fewest hosts go, and of
+// those the last.
+func (t *truth) slowest(d *model.Directive) *statement {
+	var listed []*statement
+	for _, other := range t.all {
+		if other.illegal == "" && other.IsRecovery() && other.Ramp == d.Ramp && slices.Contains(d.IDs, other.ID) {
+			listed = append(listed, other)
+		}
+	}
+	var found *statement
+	for _, is := range listed {
+		over := slices.ContainsFunc(listed, func(by *statement) bool { return slices.Contains(by.IDs, is.ID) })
+		if !over && (found == nil || is.Percent < found.Percent || is.Percent == found.Percent && is.begins().After(found.begins())) {
+			found = is
+		}
+	}
+	return found
 }
 
 // arrived reports whether any host has had a statement.
