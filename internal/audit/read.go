@@ -189,6 +189,8 @@ type Summary struct {
 	ID    string
 	State State
 	Err   error // damage, or an unreadable folder; State is what could be read
+	// Reader has read what State is made of, and goes on from there.
+	Reader *Reader
 }
 
 // List returns the incidents of one or more state folders by name.
@@ -208,8 +210,9 @@ func List(states ...string) ([]Summary, error) {
 		if !names[name] {
 			continue
 		}
-		sessions, err := Read(name, states...)
-		out = append(out, Summary{ID: name, State: Fold(sessions), Err: err})
+		r := NewReader(name, states...)
+		_, err := r.Poll()
+		out = append(out, Summary{ID: name, State: Fold(r.Sessions()), Err: err, Reader: r})
 	}
 	return out, nil
 }

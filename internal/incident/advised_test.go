@@ -19,7 +19,7 @@ import (
 // desert is a shop of which the policy names no host, and that has no flag
 // service.
 func desert(t *testing.T) *shop {
-	s := newShop(t)
+	s := anotherShop(t)
 	params := policytest.Params()
 	params.Hosts = []policy.InventoryHost{}
 	_, s.bundle, _ = policytest.ShopWith(t, params)

@@ -129,7 +129,6 @@ func (p *pipeline) Undo(_ context.Context, operation string, report sdk.Report) 
 // dark is a shop whose flag service is dead, with a shed that no host has got.
 func dark(t *testing.T) (*shop, *pipeline, *Desk, Result) {
 	t.Helper()
-	t.Parallel() // each waits a second for hosts that will not come
 	s := newShop(t)
 	s.flags.down = errors.New("dead")
 	p := newPipeline(s)

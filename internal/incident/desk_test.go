@@ -138,7 +138,16 @@ type host struct {
 	silent        bool
 }
 
+// newShop makes a shop of the test's own. Most of what its tests do is to wait, for a
+// disk and for hosts that will not come, so they wait together.
 func newShop(t *testing.T) *shop {
+	t.Helper()
+	t.Parallel()
+	return anotherShop(t)
+}
+
+// anotherShop is for a test that has one already.
+func anotherShop(t *testing.T) *shop {
 	t.Helper()
 	_, bundle, keys := policytest.Shop(t)
 	s := &shop{t: t, clock: &clock{at: policytest.Now()}, bundle: bundle, keys: keys, state: t.TempDir(),

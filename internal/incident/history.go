@@ -135,8 +135,7 @@ func (h *history) find(allClosed string) error {
 		h.allClosed = stamp
 	}
 	if latest >= 0 && h.incident == "" {
-		h.set(all[latest].ID)
-		h.state = all[latest].State
+		h.incident, h.reader, h.state = all[latest].ID, all[latest].Reader, all[latest].State
 	}
 	return nil
 }
@@ -241,10 +240,6 @@ func (h *history) stamp() string {
 	return out.String()
 }
 
-func (h *history) set(incident string) {
-	h.incident, h.reader = incident, audit.NewReader(incident, h.states...)
-}
-
 func (h *history) drop() { h.incident, h.reader, h.state = "", nil, audit.State{} }
 
 // follow starts an incident that we have opened ourselves.
@@ -252,8 +247,7 @@ func (h *history) follow(incident string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.incident != incident {
-		h.set(incident)
-		h.state = audit.State{}
+		h.incident, h.reader, h.state = incident, audit.NewReader(incident, h.states...), audit.State{}
 	}
 }
 

@@ -53,7 +53,7 @@ func nights(t *testing.T) map[string]Scene {
 	calm := newShop(t)
 	out["calm"] = seated(calm).Scene()
 
-	shed := newShop(t)
+	shed := anotherShop(t)
 	d := seated(shed)
 	shed.must(d, decisions.Ask{Right: "shed", Tier: 2, Reason: "load"})
 	shed.must(d, decisions.Ask{Right: small, Reason: "risk is down"})
@@ -62,7 +62,7 @@ func nights(t *testing.T) map[string]Scene {
 	d.Refresh(context.Background())
 	out["shed"] = d.Scene()
 
-	blind := newShop(t)
+	blind := anotherShop(t)
 	d = seated(blind)
 	blind.must(d, decisions.Ask{Right: "shed", Tier: 1, Reason: "load"})
 	blind.must(d, decisions.Ask{Right: "freeze", Reason: "hold it"})

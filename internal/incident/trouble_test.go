@@ -153,7 +153,6 @@ func TestNoDiskHoldsUpAShed(t *testing.T) {
 		"full": {full: syscall.ENOSPC}, "read-only": {make: syscall.EROFS}, "hung": {hung: make(chan struct{})},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			s := newShop(t)
 			t.Cleanup(broken.heal)
 			d := s.desk("ines", on(broken))
@@ -199,7 +198,6 @@ func TestNoDiskHoldsUpAShed(t *testing.T) {
 // TestNothingDeafHoldsUpAShed: a shed ends within its own deadlines while flag
 // service, board, Prometheus and hosts take every call and answer none.
 func TestNothingDeafHoldsUpAShed(t *testing.T) {
-	t.Parallel()
 	s := newShop(t)
 	silent := func(ctx context.Context) []model.HostView {
 		<-ctx.Done()

@@ -214,7 +214,7 @@ func TestAManifestThatLiesChangesNothing(t *testing.T) {
 
 // foreignPack is whole, and its session was certified by a key that is nobody's.
 func foreignPack(t *testing.T) []byte {
-	other := newShop(t)
+	other := anotherShop(t)
 	other.keys["ines"] = policytest.Key("mallory")
 	d := other.desk("ines")
 	other.command(d, Open, "")
