@@ -164,10 +164,13 @@ func TestSwarmNotices(t *testing.T) {
 				s.say(2*time.Minute, func(now time.Time) model.Directive { return s.shedBy(now, 2) })
 			}}
 		}},
-		{"two steps in one window", "step: ", func() plant { return plant{begin: func(s *swarm) { s.descend(25*time.Second, 5*time.Second) }} }},
-		{"a step before the dwell is over", "step: ", func() plant { return plant{begin: func(s *swarm) { s.descend(-20*time.Second, time.Minute) }} }},
+		{"two steps in one window", "step: ", func() plant { return plant{begin: func(s *swarm) { s.descend(0, 25*time.Second, 5*time.Second) }} }},
+		{"a step before the dwell is over", "step: ", func() plant { return plant{begin: func(s *swarm) { s.descend(0, -20*time.Second, time.Minute) }} }},
+		{"a step before a shed that came late has held", "step: ", func() plant {
+			return plant{begin: func(s *swarm) { s.descend(40*time.Second, -20*time.Second, time.Minute) }}
+		}},
 		{"a step after one that no host has", "which no host has had", func() plant {
-			return plant{hosts: deaf, begin: func(s *swarm) { s.descend(25*time.Second, time.Minute) }}
+			return plant{hosts: deaf, begin: func(s *swarm) { s.descend(0, 25*time.Second, time.Minute) }}
 		}},
 		{"a statement that no log knows", "log: ", func() plant {
 			return plant{begin: func(s *swarm) {
@@ -221,14 +224,15 @@ func TestSwarmNoticesAnActThatIsDoneTwice(t *testing.T) {
 	}
 }
 
-// descend signs a shed and two steps down from it. early is how long after the dwell
-// the first one comes, pause how long after it the second.
-func (s *swarm) descend(early, pause time.Duration) {
+// descend signs a shed and two steps down from it. late is how long ago the shed was
+// to begin when the first host hears of it, early how long after the dwell the first
+// step comes, pause how long after it the second.
+func (s *swarm) descend(late, early, pause time.Duration) {
 	s.sky = s.sky[:1] // good weather
 	const at = 2 * time.Minute
 	var chain []string
 	shed := func(now time.Time) model.Directive {
-		d := s.shedBy(now, 3)
+		d := s.shedBy(now.Add(-late), 3)
 		chain = append(chain, d.ID)
 		return d
 	}

@@ -75,10 +75,27 @@ func (t *truth) nextPercent(is *statement, tier policy.Tier) {
 		// The dwell of a shed that nobody could see yet, or that came at the same time,
 		// was not for this step to wait for.
 		if entered != is && entered.illegal == "" && entered.Kind == model.Shed && entered.Scope == d.Scope && entered.Tier == d.From &&
-			slices.Contains(d.IDs, entered.ID) && d.IssuedAt.Sub(entered.NotBefore) < tier.Dwell.Std()-whole {
-			t.s.fail("step: %s leaves tier %d %s after %s has entered it", d.ID, d.From, d.IssuedAt.Sub(entered.NotBefore), entered.ID)
+			slices.Contains(d.IDs, entered.ID) && d.IssuedAt.Sub(t.heldFrom(entered)) < tier.Dwell.Std()-whole {
+			t.s.fail("step: %s leaves tier %d %s after %s has entered it", d.ID, d.From, d.IssuedAt.Sub(t.heldFrom(entered)), entered.ID)
 		}
 	}
+}
+
+// heldFrom is when a shed began to hold: by the first host that had it, as it counts
+// time, and not before its own start.
+func (t *truth) heldFrom(is *statement) time.Time {
+	var first time.Time
+	for _, m := range t.hosts {
+		if at, had := m.had[is.ID]; had {
+			if at = at.Add(-m.behind - lookAtWorld); first.IsZero() || at.Before(first) {
+				first = at
+			}
+		}
+	}
+	if first.Before(is.NotBefore) {
+		return is.NotBefore
+	}
+	return first
 }
 
 // slowest is the step that a step of the same ramp follows: of those that it lists and
