@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -120,7 +122,7 @@ func nights(t *testing.T) map[string]string {
 }
 
 // play plays a night to its end and returns what was recorded.
-func play(t *testing.T, name, text string) *score.Record {
+func play(t *testing.T, name, text string, seed uint64) *score.Record {
 	t.Helper()
 	s, err := scenario.Parse(name, []byte(text), scenario.Shop())
 	if err != nil {
@@ -131,7 +133,7 @@ func play(t *testing.T, name, text string) *score.Record {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := scenario.Play(t.Context(), s, scenario.Options{Seed: 1, Mode: score.WithIC, State: t.TempDir(), Follows: follow.Follows(rb)})
+	r, err := scenario.Play(t.Context(), s, scenario.Options{Seed: seed, Mode: score.WithIC, State: t.TempDir(), Follows: follow.Follows(rb)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,34 +153,45 @@ func TestEachRunbookThatShipsHasAScenarioThatShips(t *testing.T) {
 	}
 }
 
+// seeds is how many nights of each kind are lived through: one, or as many as
+// IC_SEEDS says.
+func seeds(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("IC_SEEDS")
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("IC_SEEDS is %q, not a number of seeds", text)
+	}
+	return n
+}
+
 // A runbook that nobody has ever followed to its end is a text about one.
 func TestEachStepOfEachRunbookIsDoneInSomeNight(t *testing.T) {
 	var mu sync.Mutex
 	done := map[string]bool{}
+	n := seeds(t)
 	t.Run("nights", func(t *testing.T) {
 		all := nights(t)
 		for i, name := range slices.Sorted(maps.Keys(all)) {
 			if i%sparse != 0 {
 				continue
 			}
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				r := play(t, name, all[name])
-				if s := score.Of(r, score.Options{}); !r.Through || s.Verdict != score.Passed {
-					t.Errorf("followed to its end %v, %s: %s %v", r.Through, s.Verdict, strings.Join(s.Why, "; "), trail(r))
-				}
-				for _, e := range r.Events {
-					if e.Kind == score.Denied || e.Kind == score.Skipped {
-						t.Errorf("%s %s: %s", e.Kind, e.ID, e.Detail)
+			for seed := 1; seed <= n; seed++ {
+				t.Run(fmt.Sprintf("%s/seed %d", name, seed), func(t *testing.T) {
+					t.Parallel()
+					r := play(t, name, all[name], uint64(seed))
+					followed(t, r, all[name])
+					mu.Lock()
+					defer mu.Unlock()
+					for _, e := range r.Events {
+						id := r.Runbook + "/" + e.ID
+						done[id] = done[id] || e.Kind == score.Step && e.What == run.Done
 					}
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				for _, e := range r.Events {
-					id := r.Runbook + "/" + e.ID
-					done[id] = done[id] || e.Kind == score.Step && e.What == run.Done
-				}
-			})
+				})
+			}
 		}
 	})
 	if sparse > 1 {
@@ -193,6 +206,21 @@ func TestEachStepOfEachRunbookIsDoneInSomeNight(t *testing.T) {
 			if id := rb.ID + "/" + rb.Steps[i].ID; !done[id] {
 				t.Errorf("%s is done in no night", id)
 			}
+		}
+	}
+}
+
+// followed says what is wrong with a night whose runbook has to come to its end
+// without anything that was left out, or refused and not expected to be.
+func followed(t *testing.T, r *score.Record, text string) {
+	t.Helper()
+	if s := score.Of(r, score.Options{}); !r.Through || s.Verdict != score.Passed {
+		t.Errorf("followed to its end %v, %s: %s %v", r.Through, s.Verdict, strings.Join(s.Why, "; "), trail(r))
+	}
+	for _, e := range r.Events {
+		expected := e.Kind == score.Denied && strings.Contains(text, "ic denied of "+e.Code+" ")
+		if (e.Kind == score.Denied || e.Kind == score.Skipped) && !expected {
+			t.Errorf("%s %s: %s", e.Kind, e.ID, e.Detail)
 		}
 	}
 }

@@ -113,8 +113,8 @@ func (f *rehearsalFlags) check(args []string, terminal bool) error {
 		return fail(exitUsage, "--speed is 1 to %d times real time", maxSpeed)
 	case !f.atConsole() && f.speed != 1:
 		return fail(exitUsage, "--speed is for a person at the console: without one a rehearsal takes as long as it takes to compute")
-	case f.as != "" && f.with == "" && !f.atConsole():
-		return fail(exitUsage, "--as says who follows a runbook, or who sits at the console: it goes with --with, or with neither --auto nor --script")
+	case f.as != "" && (f.script != "" || f.baseline):
+		return fail(exitUsage, "--as says who follows a runbook, or who sits at the console: with --script or --baseline everybody acts as it is written")
 	case f.atConsole() && !terminal:
 		return fail(exitUsage, "nobody would act in this rehearsal: there is no terminal for a console").
 			hinting("give --auto, which plays what the scenario says, or --script FILE with acts of your own")

@@ -44,6 +44,9 @@ type rehearsal struct {
 	speed  int
 	alarms int // that this person has acted after; owned by the world
 
+	calls context.Context // of everything that the console has asked the world for
+	hush  func()          // ends them: nobody will hear the answers
+
 	mu   sync.Mutex
 	over bool
 	busy sync.WaitGroup // calls of the console that are under way
@@ -52,44 +55,56 @@ type rehearsal struct {
 // errRehearsed is what an order meets that comes after the end.
 var errRehearsed = errors.New("the rehearsal is over")
 
-// enter keeps the world from being judged while a call is under way.
-func (r *rehearsal) enter() (leave func(), err error) {
+// enter keeps the world from being judged while a call is under way. What the call
+// does with its context ends when the scenario does.
+func (r *rehearsal) enter(ctx context.Context) (during context.Context, leave func(), err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.over {
-		return nil, errRehearsed
+		return ctx, nil, errRehearsed
 	}
 	r.busy.Add(1)
-	return r.busy.Done, nil
+	during, cancel := context.WithCancel(ctx)
+	forget := context.AfterFunc(r.calls, cancel)
+	return during, func() {
+		forget()
+		cancel()
+		r.busy.Done()
+	}, nil
 }
 
-// end refuses what comes from now on and waits for what is under way.
+// end refuses what comes from now on, ends what is under way and waits for it.
 func (r *rehearsal) end() {
 	r.mu.Lock()
 	r.over = true
 	r.mu.Unlock()
+	r.hush()
 	r.busy.Wait()
 }
 
 // atConsole reports whether a person is to act.
 func (f *rehearsalFlags) atConsole() bool { return !f.auto && f.script == "" && !f.baseline }
 
-// playAtConsole plays a scenario with a person in front of it, and returns what
-// happened until its end, or until the person left. Nothing of it lasts but the
-// record: the folder is gone afterwards.
-func (p *player) playAtConsole(ctx context.Context, s *scenario.Scenario, f *rehearsalFlags) (record *score.Record, err error) {
+// conclude scores a run and keeps it.
+type conclude func(*score.Record) (rehearsed, error)
+
+// playAtConsole plays a scenario with a person in front of it, until its end or until
+// the person left. Nothing of it lasts but what is kept: the folder is gone afterwards.
+func (p *player) playAtConsole(ctx context.Context, s *scenario.Scenario, f *rehearsalFlags, then conclude) (out rehearsed, err error) {
 	dir, err := os.MkdirTemp("", "ic-rehearsal-")
 	if err != nil {
-		return nil, fail(exitFailed, "make a folder for the rehearsal: %w", err)
+		return out, fail(exitFailed, "make a folder for the rehearsal: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	r := &rehearsal{a: p.a, speed: f.speed}
+	r.calls, r.hush = context.WithCancel(ctx)
+	defer r.hush()
 	if r.person, err = seatOf(s, f.as); err != nil {
-		return nil, err
+		return out, err
 	}
 	books, err := p.booksToRehearse(f)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	o := scenario.Options{Seed: f.seed, Mode: score.WithIC, State: dir, Paced: true, Seat: r.person.Name}
 	o.Acts = func(_ context.Context, run *scenario.Run) (err error) {
@@ -97,34 +112,42 @@ func (p *player) playAtConsole(ctx context.Context, s *scenario.Scenario, f *reh
 		return err
 	}
 	if r.run, err = scenario.Open(ctx, s, o); err != nil {
-		return nil, fail(exitFailed, "%w", err)
+		return out, fail(exitFailed, "%w", err)
 	}
-	left := r.show(ctx, books)
-	if now := r.run.Now(); now < s.Lasts && r.run.Record().Aborted == "" {
-		r.run.Record().Aborted = fmt.Sprintf("%s left at %s of %s", r.person.Name, now.Round(time.Second), s.Lasts)
+	r.run.Record().Played = &score.Played{
+		By: score.ByPerson, Who: r.person.Name, Role: r.person.Role, Speed: f.speed, Due: r.run.Due(), Runbook: r.toFollow(f),
 	}
-	record, err = r.run.Finish()
-	if err = errors.Join(left, err); err != nil {
-		return nil, fail(exitFailed, "%w", err)
-	}
-	return record, nil
+	return r.show(ctx, books, then)
 }
 
-// seatOf finds whose seat the console is: a role or a person; "" is the first who is
-// there.
+// seatOf finds whose seat the console is: a role or a person; "" is who follows the
+// scenario's runbook, or the first who is there.
 func seatOf(s *scenario.Scenario, as string) (scenario.Person, error) {
-	var there []string
-	for _, p := range s.People {
-		if p.Absent {
-			continue
-		}
-		if as == "" || p.Name == as || p.Role == as {
-			return p, nil
-		}
-		there = append(there, p.Name+" ("+p.Role+")")
+	if taken := s.Follow(); as == "" && taken != nil {
+		as = taken.Who
 	}
-	return scenario.Person{}, fail(exitUsage, "nobody in the scenario is %q; there are %s", as, strings.Join(there, ", "))
+	person, err := s.Seat(as)
+	if err != nil {
+		return person, fail(exitUsage, "%w", err)
+	}
+	return person, nil
 }
+
+// toFollow is the runbook that this seat is to follow; "": none.
+func (r *rehearsal) toFollow(f *rehearsalFlags) string {
+	s := r.run.Scenario()
+	switch taken := s.Follow(); {
+	case f.with != "":
+		return bookID(f.with)
+	case taken != nil && taken.Who == r.person.Name:
+		return s.Runbook
+	default:
+		return ""
+	}
+}
+
+// bookID is the name that a runbook has on a shelf, by its name or its path.
+func bookID(word string) string { return strings.TrimSuffix(filepath.Base(word), ".md") }
 
 // booksToRehearse are the runbooks beside the policy, or without them those that
 // ship; --with puts one on the shelf that lies elsewhere.
@@ -146,7 +169,7 @@ func (p *player) booksToRehearse(f *rehearsalFlags) (func() ([]tui.Book, error),
 		if err = errors.Join(err, rerr); err != nil {
 			return nil, err
 		}
-		one := tui.Book{ID: strings.TrimSuffix(filepath.Base(path), ".md"), Signature: unsignedHere()}
+		one := tui.Book{ID: bookID(path), Signature: unsignedHere()}
 		if one.Runbook, err = runbooks.Parse(filepath.Base(path), raw); err != nil {
 			one.Error = err.Error()
 		}
@@ -163,50 +186,112 @@ func (p *player) lies(fsys fs.FS, id string) error {
 	return nil
 }
 
-// show lets the world go on and the person act, until one of them is at the end.
-func (r *rehearsal) show(ctx context.Context, books func() ([]tui.Book, error)) error {
+// show lets the world go on and the person act, until one of them is at the end. At
+// that of the scenario the run is judged and kept at once, and the console stays with
+// what came of it until the person leaves.
+func (r *rehearsal) show(ctx context.Context, books func() ([]tui.Book, error), then conclude) (out rehearsed, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := r.run.World()
 	desk := &rehearsalDesk{Desk: r.desk, r: r}
 	o, err := r.options(desk)
 	if err != nil {
-		return err
+		return out, errors.Join(err, r.close())
 	}
-	shelf := &rehearsalRuns{consoleRuns: newConsoleRuns("this rehearsal", o, books), r: r}
-	r.busy.Go(func() {
-		defer cancel() // the scenario is over, and so is the console
-		r.pace(ctx)
+	shelf := &rehearsalRuns{consoleRuns: newConsoleRuns("this rehearsal", o, books), r: r, states: map[string]string{}}
+	ending := make(chan tui.Ending, 1)
+	var judged sync.WaitGroup
+	var failed error
+	concluded := false
+	judged.Go(func() {
+		if !r.pace(ctx) {
+			return
+		}
+		concluded = true
+		if out, failed = r.judge(then); failed != nil {
+			cancel() // there is nothing to show
+			return
+		}
+		ending <- endingOf(&out)
 	})
-	r.busy.Go(func() { r.desk.Run(ctx) })
+	r.busy.Go(func() { r.desk.Run(r.calls) })
 	err = tui.Run(ctx, &rehearsalConsole{desk}, tui.Options{
 		Now: func() time.Time { return w.Kernel().Now() }, Real: r.a.real, Input: r.a.in, Output: r.a.out,
 		Environ: os.Environ(), NoColor: r.a.getenv("NO_COLOR") != "",
 		Runbooks: func() []tui.Runbook { return tui.RunbooksOf(w.Bundle()) }, Runs: shelf,
+		Drill: &tui.Drill{Welcome: r.welcome(), Runbook: r.run.Record().Played.Runbook, Leaving: r.leaving, Over: ending},
 	})
-	over := ctx.Err() != nil
+	stopped := ctx.Err() != nil || errors.Is(err, tui.ErrInterrupted)
 	cancel()
-	r.end()
-	w.Advance(w.Kernel().Now()) // what was posted last
-	if over || errors.Is(err, tui.ErrInterrupted) {
-		return nil // at the end of the scenario, or left: the card says which
+	judged.Wait()
+	switch {
+	case concluded:
+	case err != nil && !stopped:
+		return out, fail(exitFailed, "%w", errors.Join(err, r.close()))
+	default:
+		out, failed = r.judge(then)
 	}
+	return out, failed
+}
+
+// close ends a world that nobody will judge.
+func (r *rehearsal) close() error {
+	r.end()
+	_, err := r.run.Finish()
 	return err
 }
 
-// pace moves the world on with real time.
-func (r *rehearsal) pace(ctx context.Context) {
+// judge ends the run, wherever it is, and concludes it.
+func (r *rehearsal) judge(then conclude) (rehearsed, error) {
+	r.end()
+	w := r.run.World()
+	w.Advance(w.Kernel().Now()) // what was posted last
+	if record := r.run.Record(); r.run.Now() < r.run.Scenario().Lasts && record.Aborted == "" {
+		record.Aborted = fmt.Sprintf("%s left at %s", r.person.Name, r.at())
+	}
+	record, err := r.run.Finish()
+	if err != nil {
+		return rehearsed{}, fail(exitFailed, "%w", err)
+	}
+	return then(record)
+}
+
+// at is how far the scenario has come.
+func (r *rehearsal) at() string {
+	return fmt.Sprintf("%s of %s", model.Duration(r.run.Now().Round(time.Second)), model.Duration(r.run.Scenario().Lasts))
+}
+
+// welcome says whose seat this is, and what there is to do in it.
+func (r *rehearsal) welcome() string {
+	text := fmt.Sprintf("you are %s (%s): %s", r.person.Name, r.person.Role, model.Duration(r.run.Scenario().Lasts))
+	if r.speed > 1 {
+		text += fmt.Sprintf(" at %d x real time", r.speed)
+	}
+	if book := r.run.Record().Played.Runbook; book != "" {
+		text += "; follow " + book + " (4)"
+	}
+	return text
+}
+
+// leaving is what it means to leave now.
+func (r *rehearsal) leaving() string {
+	return r.at() + " have passed: leaving ends it here, the verdict is aborted, and nothing of it goes on"
+}
+
+// pace moves the world on with real time, and reports whether the scenario has come
+// to its end.
+func (r *rehearsal) pace(ctx context.Context) (over bool) {
 	tick := time.NewTicker(stepEvery)
 	defer tick.Stop()
 	began, from := r.a.real(), r.run.Now()
 	for {
 		select {
 		case <-ctx.Done():
-			return
+			return false
 		case <-tick.C:
 		}
 		if !r.run.Advance(from + r.a.real().Sub(began)*time.Duration(r.speed)) {
-			return
+			return true
 		}
 	}
 }
@@ -240,9 +325,15 @@ func (r *rehearsal) happened(e score.Event) {
 }
 
 // acts says that the person acts now. The first act after an alarm is the answer to
-// it.
-func (r *rehearsal) acts() {
+// it. What a step of a runbook does was said when the step was taken.
+func (r *rehearsal) acts(ctx context.Context) {
+	if inStep(ctx) {
+		return
+	}
 	r.post("acts", func() {
+		if played := r.run.Record().Played; played != nil {
+			played.Acts++
+		}
 		alarms := 0
 		for _, e := range r.run.Record().Events {
 			if e.Kind == score.Alarm {
@@ -283,198 +374,3 @@ func (r *rehearsal) asked() {
 	})
 }
 
-// rehearsalDesk is the person's desk, which tells the record what the person does.
-type rehearsalDesk struct {
-	*incident.Desk
-	r *rehearsal
-}
-
-// Execute gives an order in the rehearsal.
-func (d *rehearsalDesk) Execute(ctx context.Context, act incident.Act) (incident.Result, error) {
-	leave, err := d.r.enter()
-	if err != nil {
-		return incident.Result{}, err
-	}
-	defer leave()
-	d.r.acts()
-	scene := d.Desk.Scene()
-	shown := scene.Judge(act.Request)
-	result, err := d.Desk.Execute(ctx, act)
-	if shown.Exposure != nil && (err == nil || result.State == incident.Proposed) {
-		d.r.post("cap", func() { d.r.run.Record().CapCents += shown.Exposure.WorstCase.Minor })
-	}
-	if result.State == incident.Proposed {
-		d.r.asked()
-		return result, err
-	}
-	d.r.told(shown.Title, act.Request.Directive.Right, err)
-	return result, err
-}
-
-// told writes down what was done, or why it was not.
-func (r *rehearsal) told(what, right string, err error) {
-	if err == nil {
-		r.happened(score.Event{Kind: score.Step, What: what})
-		return
-	}
-	code := "failed"
-	switch {
-	case errors.Is(err, incident.ErrDenied):
-		code = "denied"
-	case errors.Is(err, incident.ErrNeeds):
-		code = "needs"
-	}
-	r.happened(score.Event{Kind: score.Denied, What: what, Right: right, Code: code, Detail: err.Error()})
-}
-
-// Push goes through a pipeline of the rehearsal.
-func (d *rehearsalDesk) Push(ctx context.Context, plan incident.BreakPlan, asked bool, progress func(incident.Progress)) (incident.Result, error) {
-	leave, err := d.r.enter()
-	if err != nil {
-		return incident.Result{}, err
-	}
-	defer leave()
-	d.r.acts()
-	began, what := d.r.run.Now().Milliseconds(), "push "+plan.Backend
-	result, err := d.Desk.Push(ctx, plan, asked, progress)
-	if err == nil {
-		for _, kind := range []score.EventKind{score.Decided, score.Issued} {
-			d.r.happened(score.Event{AtMS: began, Kind: kind, What: what, ID: plan.Operation})
-		}
-		if result.State == incident.Effective {
-			d.r.happened(score.Event{Kind: score.Effective, What: what, ID: plan.Operation, Done: result.Done, Total: result.Total})
-		}
-	}
-	d.r.told(what, "", err)
-	return result, err
-}
-
-// UndoBreak removes an override in the rehearsal.
-func (d *rehearsalDesk) UndoBreak(ctx context.Context, operation string, asked bool, progress func(incident.Progress)) (incident.Result, error) {
-	leave, err := d.r.enter()
-	if err != nil {
-		return incident.Result{}, err
-	}
-	defer leave()
-	d.r.acts()
-	result, err := d.Desk.UndoBreak(ctx, operation, asked, progress)
-	d.r.told("undo "+incident.ShortID(operation), "", err)
-	return result, err
-}
-
-// rehearsalConsole is the desk in the words of the console.
-type rehearsalConsole struct{ *rehearsalDesk }
-
-// Snapshot is the desk's, without what goes wrong: a person has to find that out.
-func (d *rehearsalConsole) Snapshot() incident.Snapshot {
-	s := d.Desk.Snapshot()
-	s.Faults = nil
-	return s
-}
-
-// Command implements tui.Desk.
-func (d *rehearsalConsole) Command(ctx context.Context, action, person string) (incident.Result, error) {
-	leave, err := d.r.enter()
-	if err != nil {
-		return incident.Result{}, err
-	}
-	defer leave()
-	d.r.acts()
-	return d.Desk.Command(ctx, incident.Action(action), person, "")
-}
-
-// Cosign implements tui.Desk.
-func (d *rehearsalConsole) Cosign(ctx context.Context, token string) (incident.Result, error) {
-	leave, err := d.r.enter()
-	if err != nil {
-		return incident.Result{}, err
-	}
-	defer leave()
-	d.r.acts()
-	p, err := d.ReadProposal(ctx, token)
-	if err != nil {
-		return incident.Result{}, err
-	}
-	return d.Desk.Cosign(ctx, p, true)
-}
-
-// Fault implements tui.Desk. The scenario alone says what goes wrong.
-func (d *rehearsalConsole) Fault(context.Context, string, bool) error {
-	return errors.New("the scenario says what goes wrong in this rehearsal")
-}
-
-// rehearsalRuns tells the record which runbook is followed, and how far.
-type rehearsalRuns struct {
-	*consoleRuns
-	r *rehearsal
-
-	mu     sync.Mutex
-	states map[string]string // of the steps, as told last
-}
-
-// Start begins a run in the rehearsal.
-func (c *rehearsalRuns) Start(ctx context.Context, id string) (tui.Following, error) {
-	leave, err := c.r.enter()
-	if err != nil {
-		return tui.Following{}, err
-	}
-	defer leave()
-	c.r.acts()
-	f, err := c.consoleRuns.Start(ctx, id)
-	if f.Book != nil {
-		c.mu.Lock()
-		c.states = map[string]string{}
-		c.mu.Unlock()
-		c.r.post("runbook", func() {
-			record := c.r.run.Record()
-			record.Runbook, record.Digest, record.Through = f.Book.ID, f.Book.Digest, false
-		})
-	}
-	return f, err
-}
-
-// Next takes a step in the rehearsal.
-func (c *rehearsalRuns) Next(ctx context.Context, a runs.Answer, told func(string)) (tui.Following, error) {
-	leave, err := c.r.enter()
-	if err != nil {
-		return tui.Following{}, err
-	}
-	defer leave()
-	f, err := c.consoleRuns.Next(ctx, a, told)
-	c.tell(f)
-	return f, err
-}
-
-// Skip leaves a step out in the rehearsal.
-func (c *rehearsalRuns) Skip(ctx context.Context, reason string) (tui.Following, error) {
-	leave, err := c.r.enter()
-	if err != nil {
-		return tui.Following{}, err
-	}
-	defer leave()
-	f, err := c.consoleRuns.Skip(ctx, reason)
-	c.tell(f)
-	return f, err
-}
-
-// tell writes down which steps have come to another state.
-func (c *rehearsalRuns) tell(f tui.Following) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range f.Steps {
-		s := &f.Steps[i]
-		if c.states[s.ID] == s.State {
-			continue
-		}
-		c.states[s.ID] = s.State
-		switch s.State {
-		case runs.Done, runs.Failed, runs.Unknown:
-			c.r.happened(score.Event{Kind: score.Step, ID: s.ID, What: s.State, Detail: s.Value})
-		case runs.Skipped:
-			c.r.happened(score.Event{Kind: score.Skipped, ID: s.ID, Detail: s.Seen})
-		}
-	}
-	if f.Finished && f.End == runs.Finished {
-		c.r.post("through", func() { c.r.run.Record().Through = true })
-	}
-}

@@ -294,17 +294,59 @@ func TestAPersonRehearsesARunbookAtTheConsole(t *testing.T) {
 	e.sees("gives the order")
 	e.types("y")
 	e.sees("run of risk-gone is finished")
-	code, said := e.ends() // at the end of the scenario
-	if code != 0 || !strings.Contains(said, "REHEARSAL    PASSED") || !strings.Contains(said, "runbook risk-gone") {
+	e.sees("REHEARSAL is over", "PASSED", "this run", "kept: ", "q or enter: leave") // at the end of the scenario
+	e.types("\r")
+	code, said := e.ends()
+	if code != 0 || !strings.Contains(said, "REHEARSAL    PASSED") || !strings.Contains(said, "a person at the console as ines (commander) at 12 x real time, runbook risk-gone") {
 		t.Errorf("exit code %d:\n%s", code, said)
+	}
+	if strings.Contains(said, "ic: goes on") {
+		t.Errorf("something is said to go on after a rehearsal:\n%s", said)
 	}
 	for _, gone := range []string{"incidents", "policy"} {
 		if _, err := os.Stat(filepath.Join(dir, "state", gone)); err == nil {
 			t.Errorf("the rehearsal left %s in the state folder", gone)
 		}
 	}
-	if kept, err := filepath.Glob(filepath.Join(dir, "state", "rehearsals", "*.json")); err != nil || len(kept) != 1 {
-		t.Errorf("kept %q: %v", kept, err)
+	if got := keptIn(t, dir); !strings.Contains(got, `"played":{"by":"person","who":"ines","role":"commander","speed":12,"acts":`) || !strings.Contains(got, `"runbook":"risk-gone","begun":true}`) {
+		t.Errorf("kept %s", got)
+	}
+}
+
+// keptIn is the one rehearsal that the state folder keeps.
+func keptIn(t *testing.T, dir string) string {
+	t.Helper()
+	kept, err := filepath.Glob(filepath.Join(dir, "state", "rehearsals", "*.json"))
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("kept %q: %v", kept, err)
+	}
+	raw, err := os.ReadFile(kept[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// Who sits there and does nothing has not passed, and is told so before the console
+// closes; a key that was meant for the fleet does not close it.
+func TestARehearsalInWhichNobodyActsIsInconclusive(t *testing.T) {
+	dir := writeDrill(t)
+	quiet := strings.NewReplacer("lasts     6m", "lasts     3m", "at 3m     clear", "at 2m     clear", "at 4m     ines flag", "at 2m     ines flag").Replace(shortDrill)
+	if err := os.WriteFile(filepath.Join(dir, "risk-short.scenario"), []byte(quiet), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := watch(t, dir, "rehearse", "risk-short.scenario", "--speed", "20", "--as", "finance", "--html", "card.html")
+	e.sees("you are fiona (finance): 3m at 20 x real time")
+	e.sees("REHEARSAL is over", "INCONCLUSIVE", "fiona did nothing at the console, and 2 acts of the scenario were left to that seat: nothing was rehearsed by anybody", "written: card.html")
+	e.types("s")
+	e.sees("the scenario is over: q or enter leaves")
+	e.types("q")
+	code, said := e.ends()
+	if code != 1 || !strings.Contains(said, "! INCONCLUSIVE") || !strings.Contains(said, "nothing was rehearsed by anybody") {
+		t.Errorf("exit code %d:\n%s", code, said)
+	}
+	if got := keptIn(t, dir); !strings.Contains(got, `"played":{"by":"person","who":"fiona","role":"finance","speed":20,"due":2}`) {
+		t.Errorf("kept %s", got)
 	}
 }
 
@@ -316,6 +358,12 @@ func TestLeavingARehearsalIsSaidOnTheCard(t *testing.T) {
 	e.sees("a scenario says what goes wrong here")
 	e.sees("02:01 UTC") // the fault has been injected and has taken
 	e.types("q")
+	e.sees("leaving the rehearsal", "of 6m have passed: leaving ends it here, the verdict is aborted")
+	e.types("\x1b")
+	e.sees("1 Overview", "quit")
+	e.types("q")
+	e.sees("leaving the rehearsal")
+	e.types("y")
 	code, said := e.ends()
 	if code != 1 || !strings.Contains(said, "ABORTED") || !strings.Contains(said, "ines left at ") {
 		t.Errorf("exit code %d:\n%s", code, said)
@@ -330,6 +378,7 @@ func TestTheOthersOfAScenarioSignWhatAPersonProposes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &rehearsal{a: &app{real: time.Now}, speed: maxSpeed}
+	r.calls, r.hush = context.WithCancel(t.Context())
 	if r.person, err = seatOf(s, "commander"); err != nil {
 		t.Fatal(err)
 	}

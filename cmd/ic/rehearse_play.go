@@ -34,7 +34,10 @@ type rehearsed struct {
 	// Baseline is what the baseline of it did not do as the scenario expects: a
 	// comparison with it is worth nothing then.
 	Baseline []string `json:"baseline"`
-	HTML     string   `json:"html,omitempty"`
+	// Unlike is why there is no last run to compare with; "": there is one.
+	Unlike string `json:"unlike,omitempty"`
+	Kept   string `json:"kept,omitempty"` // the file of the run; "": it is not kept
+	HTML   string `json:"html,omitempty"`
 }
 
 // player plays scenarios, keeps their scores and compares them with what was kept.
@@ -81,38 +84,63 @@ func (a *app) rehearse(cmd *cobra.Command, word string, f *rehearsalFlags) error
 	if err != nil {
 		return err
 	}
-	r, against := base, (*score.Record)(nil)
+	var out rehearsed
 	switch {
+	case f.baseline:
+		out, err = p.conclude(base, nil, f)
 	case f.atConsole():
-		against = base
-		if r, err = p.playAtConsole(cmd.Context(), s, f); err != nil {
-			return err
-		}
-	case !f.baseline:
-		against = base
+		out, err = p.playAtConsole(cmd.Context(), s, f, func(r *score.Record) (rehearsed, error) { return p.conclude(r, base, f) })
+	default:
+		var r *score.Record
 		if r, err = p.play(cmd.Context(), s, f.seed, score.WithIC); err != nil {
 			return err
 		}
+		r.Played, r.Script = unattended(s, f), script
+		out, err = p.conclude(r, base, f)
 	}
-	r.Script = script
-	out, err := p.keep(r, against)
 	if err != nil {
 		return err
-	}
-	if f.html != "" {
-		page, err := score.Page(&out.Score, r, against)
-		if err != nil {
-			return err
-		}
-		if err := renameio.WriteFile(f.html, page, 0o644); err != nil {
-			return fail(exitFailed, "write the page: %w", err)
-		}
-		out.HTML = f.html
 	}
 	if out.Score.Verdict != score.Passed {
 		a.code = exitFailed
 	}
 	return a.print(out, func(w io.Writer) { out.write(w) })
+}
+
+// unattended is who acts with nobody at a console: a file, the scenario, or a runbook
+// in somebody's hands.
+func unattended(s *scenario.Scenario, f *rehearsalFlags) *score.Played {
+	played := &score.Played{By: score.ByMachine}
+	taken := s.Follow()
+	switch {
+	case f.script != "":
+		played.By = score.ByScript
+	case taken != nil:
+		person, _ := s.Seat(taken.Who) // one who is absent follows nothing, and the run has failed
+		played.Who, played.Role = taken.Who, person.Role
+	case f.with != "":
+		if person, err := s.Seat(f.as); err == nil {
+			played.Who, played.Role = person.Name, person.Role
+		}
+	}
+	return played
+}
+
+// conclude scores and keeps a run, and draws its page where one is wanted.
+func (p *player) conclude(r, base *score.Record, f *rehearsalFlags) (rehearsed, error) {
+	out, err := p.keep(r, base)
+	if err != nil || f.html == "" {
+		return out, err
+	}
+	page, err := score.Page(&out.Score, r, base)
+	if err != nil {
+		return out, err
+	}
+	if err := renameio.WriteFile(f.html, page, 0o644); err != nil {
+		return out, fail(exitFailed, "write the page: %w", err)
+	}
+	out.HTML = f.html
+	return out, nil
 }
 
 // play plays one mode of a scenario in a folder that is gone afterwards.
@@ -161,9 +189,12 @@ func (p *player) keep(r, base *score.Record) (rehearsed, error) {
 	if last := freshness.Last(p.runs, &now); last != nil {
 		out.Score = score.Of(r, score.Options{Baseline: base, Last: &last.Score})
 		out.Worse = append(out.Worse, now.Regressions(&last.Score)...)
+	} else if other := freshness.LastOther(p.runs, &now); other != nil {
+		out.Unlike = "no earlier run was played like this one; the last of this scenario, of " + day(other.At) + ", was " + other.Score.Run()
 	}
+	var err error
 	kept := freshness.Run{At: p.a.real(), By: p.c.Person, Score: now}
-	if err := freshness.Write(p.c.State, kept, randReader); err != nil {
+	if out.Kept, err = freshness.Write(p.c.State, kept, randReader); err != nil {
 		return out, fail(exitFailed, "%w", err)
 	}
 	return out, nil
@@ -176,15 +207,30 @@ func (r *rehearsed) good() bool {
 
 func (r *rehearsed) write(w io.Writer) {
 	_ = r.Score.Write(w) // a terminal that is gone shows nothing
+	for _, note := range r.notes() {
+		fmt.Fprintf(w, "%s  %s\n", r.World, note)
+	}
+}
+
+// notes are what stands below the card.
+func (r *rehearsed) notes() []string {
+	var out []string
 	for _, why := range r.Baseline {
-		fmt.Fprintf(w, "%s  ! the baseline is not as the scenario expects: %s\n", r.World, why)
+		out = append(out, "! the baseline is not as the scenario expects: "+why)
 	}
 	for _, worse := range r.Worse {
-		fmt.Fprintf(w, "%s  ! worse than the last run: %s\n", r.World, worse)
+		out = append(out, "! worse than the last run: "+worse)
+	}
+	if r.Unlike != "" {
+		out = append(out, r.Unlike)
+	}
+	if r.Kept != "" {
+		out = append(out, "kept: "+r.Kept)
 	}
 	if r.HTML != "" {
-		fmt.Fprintf(w, "%s  written: %s\n", r.World, r.HTML)
+		out = append(out, "written: "+r.HTML)
 	}
+	return out
 }
 
 // rehearseAll plays everything that ships. It goes on after a failure: one table
@@ -217,6 +263,7 @@ func (a *app) rehearseAll(cmd *cobra.Command, f *rehearsalFlags) error {
 			if err != nil {
 				return err
 			}
+			r.Played = unattended(s, f)
 			one, err := p.keep(r, base)
 			if err != nil {
 				return err

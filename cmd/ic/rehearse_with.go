@@ -18,7 +18,11 @@ import (
 func (p *player) follows(s *scenario.Scenario, f *rehearsalFlags) error {
 	p.o = scenario.Options{}
 	word := orElse(f.with, s.Runbook)
-	if word == "" {
+	switch {
+	case word == "" && f.as != "":
+		return fail(exitUsage, "%s has no runbook that one seat follows: everybody in it acts as the file says, and the score is of what came of all their acts", s.Name).
+			hinting("--with RUNBOOK has the person of --as follow a runbook instead; without --auto that person is you, at the console")
+	case word == "":
 		return nil
 	}
 	rb, err := p.book(word)

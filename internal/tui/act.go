@@ -33,6 +33,8 @@ func (m *console) key(msg tea.KeyPressMsg) tea.Cmd {
 		return m.helpKey(b.act)
 	case inLeave:
 		return m.leaveKey(b.act)
+	case inEnding:
+		return m.endingKey(b.act)
 	}
 	if !known {
 		m.tell(faint, "no key here: ? lists those that work")

@@ -34,6 +34,7 @@ type console struct {
 	prompt   *prompt
 	chooser  *chooser
 	decision *decision
+	ending   *ending // the last screen; nil: the world goes on
 	help     scroll
 	notice   fact
 
@@ -66,12 +67,16 @@ func newConsole(ctx context.Context, desk Desk, opt Options) *console {
 	}
 	m.views = [6]view{&overview{}, &rights{}, m.glass, m.book, &fleetView{}, &logView{}}
 	m.sc.now = opt.Now()
+	if opt.Drill != nil {
+		m.tell(strong, opt.Drill.Welcome)
+		m.book.wanted = opt.Drill.Runbook
+	}
 	return m
 }
 
 // Init asks for the first numbers. It waits for none of them.
 func (m *console) Init() tea.Cmd {
-	return tea.Batch(m.read(), m.listen(), m.tick(), m.readShelf())
+	return tea.Batch(m.read(), m.listen(), m.tick(), m.readShelf(), m.awaitEnding())
 }
 
 // guard runs a call to the desk. A panic in it closes the console in order, so
@@ -127,7 +132,13 @@ func (m *console) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		m.crash = msg.err
 		return m, tea.Quit
 	case answer:
-		cmd = m.answered(msg)
+		if m.ending == nil { // else it is about a world that is gone
+			cmd = m.answered(msg)
+		}
+	case endingMsg:
+		cmd = m.ends(msg.e)
+	case goneMsg:
+		return m, tea.Quit
 	}
 	m.sc.running = len(m.running)
 	m.sc.seconds = counting(&m.sc.snap, m.sc.now) || m.book.follow.counting()

@@ -67,6 +67,7 @@ type Options struct {
 	NoColor  bool             // NO_COLOR is set, or --no-color
 	Runbooks func() []Runbook // what RunbooksOf finds in the policy at hand; nil: none
 	Runs     Runs             // the shelf and what is followed; nil: there is none here
+	Drill    *Drill           // the world is a scenario that ends with this console; nil: it goes on without it
 }
 
 // Runbook is a name that the policy refers to, and by what.

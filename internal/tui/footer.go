@@ -102,8 +102,11 @@ func (m *console) leaveKey(a action) tea.Cmd {
 	return nil
 }
 
-// leaveFacts are what stays behind.
+// leaveFacts are what stays behind; of a scenario nothing does.
 func (m *console) leaveFacts() []fact {
+	if m.opt.Drill != nil {
+		return []fact{{"rehearsal", m.opt.Drill.Leaving(), abnormal}}
+	}
 	var list []fact
 	for _, title := range m.busy() {
 		list = append(list, fact{"on its way", title + ": its outcome will not be seen here (ic status)", abnormal})
@@ -134,12 +137,19 @@ func goesOn(sc *scene, l *incident.LiveView) fact {
 }
 
 func (m *console) leaveLines(width int) []line {
-	lines := append([]line{rule("leaving: what goes on without this console", width)}, facts(m.leaveFacts(), width)...)
+	title := "leaving: what goes on without this console"
+	if m.opt.Drill != nil {
+		title = "leaving the rehearsal"
+	}
+	lines := append([]line{rule(title, width)}, facts(m.leaveFacts(), width)...)
 	return append(lines, nil, line{{"   y", strong}, {" or ", faint}, {"q", strong}, {" leaves, ", faint}, {"esc", strong}, {" stays", faint}})
 }
 
 // farewell is what is printed when the screen is gone.
 func (m *console) farewell() string {
+	if m.opt.Drill != nil {
+		return "" // nothing goes on, and the card says the rest
+	}
 	var b strings.Builder
 	for _, f := range m.leaveFacts() {
 		fmt.Fprintf(&b, "ic: %s: %s\n", f.label, f.text)

@@ -114,6 +114,8 @@ func (m *console) body() page {
 		return m.decision.draw(w, h)
 	case inConfirm, inTyped, inWait, inResult:
 		return m.dialog.draw(&m.sc, m.opt.Real(), w, h)
+	case inEnding:
+		return m.ending.draw(w, h)
 	case inHelp:
 		return still(m.helpWindow(w, h))
 	case inLeave:

@@ -181,17 +181,38 @@ func planFacts(sc *scene, p *incident.BreakPlan) []fact {
 		list = append(list, fact{"left out", shortIDs(p.LeftOut) + ": the carrier has no room for them", abnormal})
 	}
 	list = append(list, verdictFacts(sc, p)...)
-	for _, c := range p.Changes {
-		owner := ""
-		if c.Owner != "" {
-			owner = " (owned by " + c.Owner + ")"
-		}
-		list = append(list,
-			fact{"change", c.Target + owner, strong},
-			fact{"  before", carried(c.Before), faint},
-			fact{"  after", carried(c.After), normal})
-	}
+	list = append(list, changeFacts(p)...)
 	return append(list, fact{"plan", fmt.Sprintf("%.8s, made %s", p.Digest, sc.ago(p.At)), faint})
+}
+
+// changeFacts are what the plan writes where. Targets of the same change share one
+// entry that names each of them: a fleet of sixty files is read before it is
+// confirmed, and sixty times the same is not.
+func changeFacts(p *incident.BreakPlan) []fact {
+	type same struct {
+		owner, before, after string
+	}
+	targets := map[same][]string{}
+	var order []same
+	for _, c := range p.Changes {
+		key := same{c.Owner, c.Before, c.After}
+		if targets[key] == nil {
+			order = append(order, key)
+		}
+		targets[key] = append(targets[key], c.Target)
+	}
+	var list []fact
+	for _, key := range order {
+		where := joined(targets[key])
+		if n := len(targets[key]); n > 1 {
+			where = fmt.Sprintf("%d targets: %s", n, where)
+		}
+		if key.owner != "" {
+			where += " (owned by " + key.owner + ")"
+		}
+		list = append(list, fact{"change", where, strong}, fact{"  before", carried(key.before), faint}, fact{"  after", carried(key.after), normal})
+	}
+	return list
 }
 
 func verdictFacts(sc *scene, p *incident.BreakPlan) []fact {

@@ -15,13 +15,14 @@ const (
 	inDecide                   // a question of a runbook with numbered answers
 	inHelp                     // the help
 	inLeave                    // what goes on without this console
+	inEnding                   // the last screen of a rehearsal
 )
 
 // Modes with something in common.
 const (
 	inText   = inFilter | inPrompt | inChoose | inTyped
 	inDialog = inConfirm | inTyped | inWait | inResult | inDecide
-	inAll    = inNormal | inText | inDialog | inHelp | inLeave
+	inAll    = inNormal | inText | inDialog | inHelp | inLeave | inEnding
 )
 
 // action is what a key means; the same key means the same in every view.
@@ -87,10 +88,10 @@ func newKeymap() keymap {
 	return slicesOf(
 		[]binding{
 			{act: enter, keys: []string{"enter"}, label: "use or open what is selected", in: inNormal, own: true},
-			{act: moveDown, keys: []string{"j", "down"}, label: "down", in: inNormal | inHelp, own: true},
-			{act: moveUp, keys: []string{"k", "up"}, label: "up", in: inNormal | inHelp, own: true},
-			{act: pageDown, keys: []string{"pgdown", "ctrl+f"}, label: "a page down", in: inNormal | inDialog | inHelp, own: true},
-			{act: pageUp, keys: []string{"pgup", "ctrl+b"}, label: "a page up", in: inNormal | inDialog | inHelp, own: true},
+			{act: moveDown, keys: []string{"j", "down"}, label: "down", in: inNormal | inHelp | inEnding, own: true},
+			{act: moveUp, keys: []string{"k", "up"}, label: "up", in: inNormal | inHelp | inEnding, own: true},
+			{act: pageDown, keys: []string{"pgdown", "ctrl+f"}, label: "a page down", in: inNormal | inDialog | inHelp | inEnding, own: true},
+			{act: pageUp, keys: []string{"pgup", "ctrl+b"}, label: "a page up", in: inNormal | inDialog | inHelp | inEnding, own: true},
 			{act: moveTop, keys: []string{"g", "home"}, label: "first line", in: inNormal, own: true},
 			{act: moveBottom, keys: []string{"G", "end"}, label: "last line", in: inNormal, own: true},
 
@@ -159,6 +160,8 @@ func dialogKeys() []binding {
 		{act: back, keys: []string{"esc"}, label: "close", in: inResult | inHelp},
 		{act: back, keys: []string{"esc"}, label: "stay", hint: "stay", in: inLeave},
 		{act: yes, keys: []string{"y"}, label: "leave", hint: "leave", in: inLeave},
+		{act: quit, keys: []string{"q"}, label: "leave", hint: "or enter: leave, and the whole card is printed", in: inEnding},
+		{act: enter, keys: []string{"enter"}, label: "leave", in: inEnding},
 		{act: editReason, keys: []string{"ctrl+e"}, label: "write the reason", hint: "reason", in: inConfirm | inTyped},
 		{act: copyLine, keys: []string{"ctrl+y"}, label: "copy the line to say, or the token", hint: "copy", in: inConfirm | inTyped | inResult},
 	}

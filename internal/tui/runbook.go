@@ -21,6 +21,7 @@ type runbookView struct {
 	read    bool   // a shelf has arrived
 	failed  string // why the last one has not
 	opened  string // the runbook that is read
+	wanted  string // the runbook that a rehearsal is about; "": none
 	refused string // why it could not be begun or taken up
 	text    bookText
 	follow  *follow // nil: no run is followed here
@@ -173,6 +174,9 @@ func (v *runbookView) titleOf(b *Book) string {
 		return b.Error
 	}
 	title := b.Runbook.Title
+	if b.ID == v.wanted {
+		title = "to be followed: " + title
+	}
 	for _, g := range v.going(b.ID) {
 		title = g.TakenBy + " follows it: " + title
 	}

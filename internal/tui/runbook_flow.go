@@ -76,6 +76,9 @@ func (m *console) aboutRunbooks(a answer) (tea.Cmd, bool) {
 			v.failed = body.err.Error()
 			return nil, true
 		}
+		if !v.read && v.wanted != "" {
+			v.listing.id = v.wanted
+		}
 		v.shelf, v.read = body.shelf, true
 	case begun:
 		return m.tookUp(a.q, body), true

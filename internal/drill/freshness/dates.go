@@ -19,6 +19,7 @@ type Practice struct {
 	At       time.Time
 	Scenario string
 	Verdict  score.Verdict
+	Played   *score.Played // who acted; nil: the run does not say
 	Effect   score.Practised
 }
 
@@ -33,7 +34,7 @@ func Dates(runs []Run, now time.Time) map[string]Practice {
 		}
 		for _, p := range r.Score.Practised {
 			if have, ok := out[p.What]; !ok || !r.At.Before(have.At) {
-				out[p.What] = Practice{At: r.At, Scenario: r.Score.Scenario, Verdict: r.Score.Verdict, Effect: p}
+				out[p.What] = Practice{At: r.At, Scenario: r.Score.Scenario, Verdict: r.Score.Verdict, Played: r.Score.Played, Effect: p}
 			}
 		}
 	}

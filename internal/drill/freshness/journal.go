@@ -50,36 +50,38 @@ type kin struct {
 	mode     score.Mode
 	runbook  string
 	script   string
+	seat     string
 	seed     uint64
 }
 
 func (r *Run) kin() kin {
 	s := &r.Score
-	return kin{s.Scenario, s.Mode, s.Runbook, s.Script, s.Seed}
+	return kin{s.Scenario, s.Mode, s.Runbook, s.Script, s.Played.Seat(), s.Seed}
 }
 
-// Write keeps a run. The file appears whole or not at all. Where there are more
-// than MaxRuns, the oldest go, but never the last of its kind.
-func Write(state string, r Run, random io.Reader) error {
+// Write keeps a run and returns its file, which appears whole or not at all. Where
+// there are more than MaxRuns, the oldest go, but never the last of its kind.
+func Write(state string, r Run, random io.Reader) (path string, err error) {
 	r.V, r.At = version, r.At.UTC().Truncate(time.Second)
 	r.Score.Against = []score.Other{} // they have files of their own
 	raw, err := encode(&r)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var tail [4]byte
 	if _, err := io.ReadFull(random, tail[:]); err != nil {
-		return fmt.Errorf("keep a rehearsal: no random name: %w", err)
+		return "", fmt.Errorf("keep a rehearsal: no random name: %w", err)
 	}
 	dir := filepath.Join(state, Folder)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("keep a rehearsal: %w", err)
+		return "", fmt.Errorf("keep a rehearsal: %w", err)
 	}
 	name := r.At.Format(stamp) + "-" + hex.EncodeToString(tail[:]) + extension
-	if err := renameio.WriteFile(filepath.Join(dir, name), raw, 0o600); err != nil {
-		return fmt.Errorf("keep a rehearsal: %w", err)
+	path = filepath.Join(dir, name)
+	if err := renameio.WriteFile(path, raw, 0o600); err != nil {
+		return "", fmt.Errorf("keep a rehearsal: %w", err)
 	}
-	return prune(dir)
+	return path, prune(dir)
 }
 
 func encode(r *Run) ([]byte, error) {
@@ -197,13 +199,26 @@ func prune(dir string) error {
 	return nil
 }
 
-// Last is the latest run of the same scenario, mode, runbook, script and seed as s,
-// or nil.
+// Last is the latest run of the same scenario, mode, runbook, script and seed as s
+// that was played by the same kind of player in the same seat, or nil.
 func Last(runs []Run, s *score.Score) *Run {
 	wanted := (&Run{Score: *s}).kin()
 	var found *Run
 	for i := range runs {
 		if runs[i].kin() == wanted && (found == nil || cmp.Compare(runs[i].At.Unix(), found.At.Unix()) >= 0) {
+			found = &runs[i]
+		}
+	}
+	return found
+}
+
+// LastOther is the latest run of the same scenario and mode as s, however it was
+// played, or nil: what s is not compared with where Last finds nothing.
+func LastOther(runs []Run, s *score.Score) *Run {
+	var found *Run
+	for i := range runs {
+		one := &runs[i].Score
+		if one.Scenario == s.Scenario && one.Mode == s.Mode && (found == nil || !runs[i].At.Before(found.At)) {
 			found = &runs[i]
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,8 +39,8 @@ func run(at time.Time, scenario string, practised ...string) Run {
 
 func write(t *testing.T, state string, random *counter, r Run) {
 	t.Helper()
-	if err := Write(state, r, random); err != nil {
-		t.Fatal(err)
+	if path, err := Write(state, r, random); err != nil || !slices.Contains(files(t, state), path) {
+		t.Fatalf("%s: %v", path, err)
 	}
 }
 
@@ -142,6 +143,36 @@ func TestLastIsOfTheSameScenarioModeRunbookScriptAndSeed(t *testing.T) {
 	stranger := run(noon, "b")
 	if got := Last(runs, &stranger.Score); got != nil {
 		t.Errorf("b was never run, and was last %+v", got)
+	}
+}
+
+// Who followed a runbook for an hour is not held against a machine that needs no
+// breath, nor against somebody in another seat.
+func TestLastIsOneThatWasPlayedTheSameWay(t *testing.T) {
+	by := func(at time.Time, played *score.Played) Run {
+		r := run(at, "a")
+		r.Score.Played = played
+		return r
+	}
+	ines := &score.Played{By: score.ByPerson, Who: "ines", Role: "commander", Speed: 1, Acts: 2}
+	runs := []Run{
+		by(noon, ines), by(noon.Add(time.Minute), nil), by(noon.Add(2*time.Minute), &score.Played{By: score.ByMachine}),
+		by(noon.Add(3*time.Minute), &score.Played{By: score.ByPerson, Who: "dev"}),
+	}
+	faster := by(noon.Add(time.Hour), &score.Played{By: score.ByPerson, Who: "ines", Role: "commander", Speed: 20})
+	if got := Last(runs, &faster.Score); got == nil || got.Score.Played != ines {
+		t.Errorf("the last of ines is %+v", got)
+	}
+	fiona := by(noon, &score.Played{By: score.ByPerson, Who: "fiona"})
+	if got := Last(runs, &fiona.Score); got != nil {
+		t.Errorf("fiona never sat there, and was last %+v", got)
+	}
+	if got := LastOther(runs, &fiona.Score); got == nil || got.Score.Played.Who != "dev" {
+		t.Errorf("the last of anybody is %+v", got)
+	}
+	scripted := by(noon, &score.Played{By: score.ByMachine, Who: "ines"})
+	if got := Last(runs, &scripted.Score); got != nil {
+		t.Errorf("a runbook with nobody at the console was held against %+v", got)
 	}
 }
 

@@ -219,10 +219,25 @@ func (r *Run) recover(ctx context.Context, d *desk, step *Step) error {
 		} else {
 			wait = r.waitsFor(step, &preview, said)
 		}
-		if err := r.w.Sleep(ctx, wait); err != nil {
+		if left, err := r.idles(ctx, step, wait); left || err != nil {
 			return err
 		}
 	}
+}
+
+// idles lets somebody wait for the next step of a recovery. What the same person has
+// to do meanwhile calls away from it, and the recovery is left where it is: nobody
+// goes on with leaving a tier when the next act is due.
+func (r *Run) idles(ctx context.Context, step *Step, wait time.Duration) (left bool, err error) {
+	for until := r.Now() + wait; r.Now() < until; {
+		if next := r.called(step.Who); next != nil {
+			return true, r.reported(step, "left for: "+next.words(), nil)
+		}
+		if err := r.w.Sleep(ctx, min(watchEvery, until-r.Now())); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
 }
 
 // waitsFor says once what a recovery waits for, and when to look again.

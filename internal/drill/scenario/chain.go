@@ -11,11 +11,15 @@ import (
 // before has begun; "then" waits until that one is done.
 type chain struct {
 	steps  []Step
-	at     int  // the step that waits or has begun
-	waits  bool // for a cue that has not come
-	moot   bool // what follows from the step before is left out, too
-	skewed bool // somebody's console shows too much skew
+	at     int           // the step that waits or has begun
+	waits  bool          // for a cue that has not come
+	when   time.Duration // the step that waits is to be done then; unknown: nobody can say yet
+	moot   bool          // what follows from the step before is left out, too
+	skewed bool          // somebody's console shows too much skew
 }
+
+// unknown is the time of a step whose cue has not come.
+const unknown = -1
 
 // next waits for the cue of the step that comes next.
 func (r *Run) next() {
@@ -85,10 +89,12 @@ func (r *Run) takes(step *Step, how func(*member) time.Duration) time.Duration {
 // begins has a step done at a time, or now if that has passed.
 func (r *Run) begins(step *Step, at time.Duration) {
 	at = max(at, r.Now())
+	r.chain.when = at
 	when := r.start.Add(at)
 	begin := func() {
 		r.acknowledge(step.Who)
 		r.chain.at++
+		r.chain.when = unknown
 		if r.chain.at < len(r.chain.steps) && r.chain.steps[r.chain.at].Cue.Kind != CueThen {
 			r.next()
 		}
@@ -118,6 +124,15 @@ func (r *Run) begins(step *Step, at time.Duration) {
 	if err != nil {
 		r.fail(err)
 	}
+}
+
+// called is the act that a person would do now and is too busy for; nil: there is none.
+func (r *Run) called(who string) *Step {
+	c := &r.chain
+	if c.at < len(c.steps) && c.steps[c.at].Who == who && c.when != unknown && c.when <= r.Now() {
+		return &c.steps[c.at]
+	}
+	return nil
 }
 
 // leftOut writes down what nobody came to do.

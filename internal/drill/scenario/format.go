@@ -36,6 +36,9 @@ func Format(s *Scenario) []byte {
 		}
 		f.head("shop", name+" "+settingNamed(one.Name).unit.print(one.Value))
 	}
+	if s.Expires > 0 {
+		f.head("policy", "expires "+span(s.Expires))
+	}
 	f.gap()
 	for i := range s.Series {
 		f.line("series every %s %s", span(s.Series[i].Every), s.Series[i].Text)

@@ -42,7 +42,7 @@ const ladder = "ladder"
 
 // keywords in the order in which they stand in a file.
 var keywords = [...]string{
-	"scenario", "title", "source", "why", "fleet", "lasts", "people", "shop", "series", "at", "abort_if",
+	"scenario", "title", "source", "why", "fleet", "lasts", "people", "shop", "policy", "series", "at", "abort_if",
 	"baseline", "with", "expect", "fitted",
 }
 

@@ -121,6 +121,8 @@ func (p *parser) statement(l *line) {
 		p.person(l)
 	case "shop":
 		p.setting(l)
+	case "policy":
+		p.expires(l)
 	case "series":
 		p.series(l)
 	case "at":
@@ -277,6 +279,19 @@ func (p *parser) setting(l *line) {
 	one.Value, i = p.value(l, i, info.unit)
 	p.end(l, i)
 	p.s.Shop = append(p.s.Shop, one)
+}
+
+// expires: policy expires TIME
+func (p *parser) expires(l *line) {
+	if l.word(1) != "expires" {
+		p.at(l, 1, `of the policy can be said only when it is over: "policy expires TIME"`)
+		return
+	}
+	p.s.Expires = p.moment(l, 2)
+	if p.s.Expires < time.Second {
+		p.at(l, 2, "the policy has to be in force when the scenario begins: it expires after 1s at the earliest")
+	}
+	p.end(l, 3)
 }
 
 // happening: at TIME inject FAULT | clear FAULT | load SHARE

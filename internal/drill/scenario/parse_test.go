@@ -70,6 +70,14 @@ func TestAScenarioReadsAndPrintsAsItself(t *testing.T) {
 	}
 }
 
+func TestThePolicyHasItsDate(t *testing.T) {
+	text := strings.Replace(whole, "shared-fallback on\n", "shared-fallback on\npolicy    expires 90s\n", 1)
+	s, err := Parse("small.scenario", []byte(text), Shop())
+	if err != nil || s.Expires != 90*time.Second || string(Format(s)) != text {
+		t.Errorf("it expires after %s, %v; printed it is\n%s", s.Expires, err, Format(s))
+	}
+}
+
 func TestARunbookHasActsBesideIt(t *testing.T) {
 	const with = "with runbook recover-one-tier-at-a-time and ladder\n  on 15m ines follow\n  on 20m dev command take\n"
 	a, b := strings.Index(whole, "with ic\n"), strings.Index(whole, "\nexpect")
@@ -146,6 +154,10 @@ func TestWhatIsWrongHasALineAColumnAndASentence(t *testing.T) {
 		{"YAML's habit", "lasts     45m", "lasts     0.75h", `7:11: "0.75h" is no duration`},
 		{"nothing", "lasts     45m", "lasts", `7:6: "" is no duration`},
 		{"a fitted one without why", "because nobody wrote it down", "", `a fitted parameter is written NAME = VALUE because WHY`},
+		{"a policy that is over before", "shared-fallback on\n", "shared-fallback on\npolicy    expires 0s\n", `13:19: the policy has to be in force when the scenario begins`},
+		{"a policy that is over after", "shared-fallback on\n", "shared-fallback on\npolicy    expires 46m\n", `13:19: 46m is after the end`},
+		{"something else of the policy", "shared-fallback on\n", "shared-fallback on\npolicy    lapses 5m\n", `13:11: of the policy can be said only when it is over`},
+		{"a second date of the policy", "shared-fallback on\n", "shared-fallback on\npolicy    expires 5m\npolicy    expires 6m\n", `14:1: "policy" stands in line 13 already`},
 		{"a series of a billion", "1+1x4 _x3 7", "1+1x1000000000", `14:18: the series has more values than a day has seconds`},
 		{"a series past the end", "1+1x4 _x3 7", "1+1x91", `after the end: the scenario lasts 45m`},
 		{"a series that is none", "1+1x4 _x3 7", "one two", `14:18: the series cannot be read`},

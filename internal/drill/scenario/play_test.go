@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -117,8 +118,10 @@ func TestTheFaultsOfAScenarioAreThoseOfTheWorld(t *testing.T) {
 }
 
 // Every scenario that ships is canonical, and passes in every mode that it speaks
-// of: the baseline makes the disaster, ic does what the file says.
+// of: the baseline makes the disaster, ic does what the file says. Seed 1 stands for
+// all of them; with IC_SEEDS=8 the first eight are played.
 func TestEveryShippedScenarioPasses(t *testing.T) {
+	n := seedsOr(t, 1)
 	for i, name := range shippedNames(t) {
 		s := shipped(t, name)
 		for _, mode := range []score.Mode{score.Baseline, score.WithIC, score.NoSecondBypass} {
@@ -126,17 +129,23 @@ func TestEveryShippedScenarioPasses(t *testing.T) {
 			if mode == score.NoSecondBypass && !speaks || mode != score.Baseline && s.Runbook != "" || i%sparse != 0 {
 				continue
 			}
-			t.Run(name+"/"+string(mode), func(t *testing.T) {
-				t.Parallel()
-				r := play(t, s, mode, 1)
-				if r.Verdict != score.Passed {
-					t.Errorf("%s: %s", r.Verdict, strings.Join(r.Why, "; "))
-				}
-				if mode != score.Baseline && !r.Evidence.Complete() {
-					t.Errorf("the evidence is not complete: %+v", r.Evidence)
-				}
-			})
+			for seed := 1; seed <= n; seed++ {
+				t.Run(fmt.Sprintf("%s/%s/seed %d", name, mode, seed), func(t *testing.T) {
+					t.Parallel()
+					passes(t, play(t, s, mode, uint64(seed)))
+				})
+			}
 		}
+	}
+}
+
+func passes(t *testing.T, r *score.Record) {
+	t.Helper()
+	if r.Verdict != score.Passed {
+		t.Errorf("%s: %s", r.Verdict, strings.Join(r.Why, "; "))
+	}
+	if r.Mode != score.Baseline && !r.Evidence.Complete() {
+		t.Errorf("the evidence is not complete: %+v", r.Evidence)
 	}
 }
 
@@ -258,6 +267,43 @@ func TestNobodyGrantsASecondBypass(t *testing.T) {
 	}
 	if _, skipped := bypasses(score.WithIC); skipped != 0 {
 		t.Errorf("in the other run %d acts are left out", skipped)
+	}
+}
+
+// A recovery takes as long as the console wants to see calm. Who is in the middle of
+// one, and has something newer to do, is as quick at it as without ic, and does not go
+// back to the recovery.
+func TestARecoveryIsLeftForWhatComesUp(t *testing.T) {
+	t.Parallel()
+	peaks := short(t, "at 1m     inject payment-risk-down\nat 8m     clear payment-risk-down\n", "at 0s     load 300 %\nat 2m     load 100 %\n",
+		"on checkout-errors abnormal ines flag bypass-risk on\n  on payment-risk-up normal", "on cpu abnormal ines flag tier 2\n  on 6m",
+		"on checkout-errors abnormal ines do risk-bypass-small-orders scope checkout for 5m\n  then ines note seen",
+		"on cpu abnormal ines do shed tier 2 scope *\n  on 3m ines recover * to 0\n  on 6m ines do shed tier 1 scope *\n  then ines note seen")
+	r := play(t, peaks, score.WithIC, 2)
+	at := map[string]int64{}
+	for _, e := range r.Events {
+		if e.Kind == score.Step && e.Who == "ines" {
+			at[e.What+e.Detail] = e.AtMS
+		}
+	}
+	left := at["recover * to 0left for: do shed tier 1 scope *"]
+	if left < 6*60_000+48_000 || left > 6*60_000+73_000 {
+		t.Errorf("the recovery was left at %d ms; she reacts within 48 to 72 s of the sixth minute: %v", left, at)
+	}
+	if seen := at["note seen"]; seen < left+16_000 || seen > left+30_000 {
+		t.Errorf("what follows from it was done at %d ms, and it was begun at %d", seen, left)
+	}
+}
+
+func TestAPolicyWhoseDateIsOverOpensNothing(t *testing.T) {
+	t.Parallel()
+	over := []string{"at 1m     inject", "policy    expires 30s\nat 1m     inject", "decided < 3m", "denied of policy-expired = 1"}
+	r := play(t, short(t, over...), score.WithIC, 1)
+	if r.Verdict != score.Passed || r.CapCents != 0 {
+		t.Errorf("%s %q, and bypasses of %d cents", r.Verdict, r.Why, r.CapCents)
+	}
+	if v, _ := Value(play(t, short(t), score.WithIC, 1), Figure{Name: "denied"}); v != 0 {
+		t.Errorf("under a policy that is not over %d are denied", v)
 	}
 }
 

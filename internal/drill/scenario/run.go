@@ -70,6 +70,7 @@ type Run struct {
 
 	acknowledged time.Duration // the last alarm
 
+	due   int // acts that were left to who sits in Options.Seat
 	chain chain
 	naive *naiveLadder
 	tiers map[string]int // by service, at the last sample
@@ -120,7 +121,7 @@ func (r *Run) begin(ctx context.Context) error {
 	}
 	var err error
 	r.w, err = sim.New(sim.Options{
-		Seed: r.o.Seed, Hosts: r.s.Hosts, Log: r.o.Log, State: r.o.State, Params: r.params,
+		Seed: r.o.Seed, Hosts: r.s.Hosts, Log: r.o.Log, State: r.o.State, Params: r.params, PolicyLife: r.s.Expires,
 		Controller: r.s.Ladder && r.o.Mode != score.Baseline, Paced: r.o.Paced,
 	})
 	if err != nil {
@@ -155,6 +156,7 @@ func (r *Run) cue(ctx context.Context) error {
 		if r.s.Runbook != "" {
 			r.chain.steps = beside(r.s.IC, r.o.Seat)
 		}
+		r.due = len(r.s.IC) - len(r.chain.steps)
 		if err := r.o.Acts(ctx, r); err != nil {
 			return err
 		}
@@ -178,6 +180,10 @@ func beside(all []Step, seat string) (out []Step) {
 	}
 	return out
 }
+
+// Due is how many of the scenario's acts with ic were left to who takes part from
+// outside of it (Options.Acts).
+func (r *Run) Due() int { return r.due }
 
 // World is what the scenario is played on.
 func (r *Run) World() *sim.World { return r.w }

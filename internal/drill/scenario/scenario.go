@@ -31,6 +31,7 @@ type Scenario struct {
 	Lasts    time.Duration
 	People   []Person
 	Shop     []Setting
+	Expires  time.Duration // of the policy; 0: long after the end
 	Series   []Series
 	World    []Happening
 	AbortIf  []Bound

@@ -74,6 +74,8 @@ type Record struct {
 	Digest  string `json:"digest,omitempty"`  // and SHA-256 of its exact bytes
 	Through bool   `json:"through,omitempty"` // it was followed to its end
 	Script  string `json:"script,omitempty"`  // SHA-256 of acts that were played instead of the scenario's
+
+	Played *Played `json:"played,omitempty"` // who acted; nil: a baseline, or nobody has written it down
 }
 
 // Evidence is what verifying the logs of a run has shown. EvidenceOf fills it.

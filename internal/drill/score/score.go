@@ -66,6 +66,7 @@ type Score struct {
 	Runbook  string   `json:"runbook,omitempty"`
 	Digest   string   `json:"digest,omitempty"`
 	Script   string   `json:"script,omitempty"`
+	Played   *Played  `json:"played,omitempty"` // nil: a baseline, or a run from before it was written down
 	LastsMS  int64    `json:"lasts_ms"`
 	Verdict  Verdict  `json:"verdict"`
 	Why      []string `json:"why"` // of a verdict that is not passed
@@ -81,6 +82,7 @@ type Other struct {
 	Name    string  `json:"name"` // baseline, last
 	Mode    Mode    `json:"mode"`
 	Seed    uint64  `json:"seed"`
+	Played  *Played `json:"played,omitempty"`
 	Verdict Verdict `json:"verdict"`
 	Axes    Axes    `json:"axes"`
 }
@@ -97,7 +99,7 @@ type Options struct {
 // Of scores a record. It is pure: the same record gives the same score.
 func Of(r *Record, o Options) Score {
 	s := Score{V: Version, World: string(model.Rehearsing), Scenario: r.Scenario, Title: r.Title, Seed: r.Seed, Mode: r.Mode,
-		Runbook: r.Runbook, Digest: r.Digest, Script: r.Script, LastsMS: r.LastsMS, Axes: axesOf(r), Practised: practisedIn(r), Against: []Other{}}
+		Runbook: r.Runbook, Digest: r.Digest, Script: r.Script, Played: r.Played, LastsMS: r.LastsMS, Axes: axesOf(r), Practised: practisedIn(r), Against: []Other{}}
 	s.Verdict, s.Why = judge(r, &s.Axes)
 	if o.Baseline != nil {
 		axes := axesOf(o.Baseline)
@@ -105,14 +107,29 @@ func Of(r *Record, o Options) Score {
 		s.Against = append(s.Against, Other{Name: "baseline", Mode: o.Baseline.Mode, Seed: o.Baseline.Seed, Verdict: verdict, Axes: axes})
 	}
 	if o.Last != nil {
-		s.Against = append(s.Against, Other{Name: "last", Mode: o.Last.Mode, Seed: o.Last.Seed, Verdict: o.Last.Verdict, Axes: o.Last.Axes})
+		s.Against = append(s.Against, Other{Name: "last", Mode: o.Last.Mode, Seed: o.Last.Seed, Played: o.Last.Played, Verdict: o.Last.Verdict, Axes: o.Last.Axes})
 	}
 	return s
 }
 
+// Columns are the headings of the other runs, in the order of Against. One that was
+// played at another speed says so: its times are another person's seconds.
+func (s *Score) Columns() []string {
+	out := make([]string, len(s.Against))
+	for i := range s.Against {
+		o := &s.Against[i]
+		out[i] = o.Name
+		if speed := o.Played.speed(); speed != "" && speed != s.Played.speed() {
+			out[i] += ", " + speed
+		}
+	}
+	return out
+}
+
 // judge is the verdict with its reasons. What the player found is kept; a run
 // that left a bypass open, went over its cap or lacks evidence has failed
-// whatever else it achieved.
+// whatever else it achieved. One in which nobody did what there was to do has
+// not passed, however well the fleet came through it.
 func judge(r *Record, a *Axes) (Verdict, []string) {
 	why := slices.Clone(r.Why)
 	if why == nil {
@@ -123,6 +140,12 @@ func judge(r *Record, a *Axes) (Verdict, []string) {
 		return NotInjected, append(why, "no fault was injected: there was nothing to rehearse")
 	case r.Verdict == NotInjected:
 		return NotInjected, why
+	}
+	idle := r.Played.idle()
+	if idle != "" {
+		why = append(why, idle)
+	}
+	switch {
 	case r.Aborted != "":
 		return Aborted, append(why, "aborted: "+r.Aborted)
 	case r.Verdict == Aborted:
@@ -139,6 +162,8 @@ func judge(r *Record, a *Axes) (Verdict, []string) {
 		return Inconclusive, append(why, "there is no sample: what became of the fleet is UNKNOWN")
 	case r.Verdict == "":
 		return Inconclusive, append(why, "the player gave no verdict")
+	case idle != "" && r.Verdict == Passed:
+		return Inconclusive, why
 	}
 	return r.Verdict, why
 }

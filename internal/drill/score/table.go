@@ -213,6 +213,12 @@ func (s *Score) Heading() string {
 // Run says how it was run.
 func (s *Score) Run() string {
 	text := fmt.Sprintf("seed %d, %s, %s of virtual time", s.Seed, untrusted.Text(string(s.Mode), maxText), lasting(&s.LastsMS))
+	if s.Played != nil && s.Script == "" {
+		text += ", " + s.Played.String()
+		if speed := s.Played.speed(); speed != "" {
+			text += " at " + speed
+		}
+	}
 	if s.Runbook != "" {
 		text += ", runbook " + untrusted.Text(s.Runbook, maxText)
 	}
@@ -237,8 +243,8 @@ func (s *Score) Write(w io.Writer) error {
 	var rows strings.Builder
 	t := tabwriter.NewWriter(&rows, 0, 0, 2, ' ', 0)
 	fmt.Fprint(t, "  axis\tthis run\t\t")
-	for i := range s.Against {
-		fmt.Fprintf(t, "%s\t", s.Against[i].Name)
+	for _, name := range s.Columns() {
+		fmt.Fprintf(t, "%s\t", name)
 	}
 	fmt.Fprintln(t)
 	for _, r := range s.Rows() {
