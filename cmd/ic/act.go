@@ -309,6 +309,9 @@ func describePreview(w io.Writer, p *incident.Preview) {
 		fmt.Fprintf(w, "  ends        %s by itself on every host (%s)\n", e.Ends.UTC().Format("2006-01-02 15:04:05Z"), e.Lasts.Round(time.Second))
 	}
 	fmt.Fprintf(w, "  rehearsed   simulated %s, live %s\n", dateOr(p.Rehearsed.Simulated), dateOr(p.Rehearsed.Live))
+	if of := p.Practised; of != nil {
+		fmt.Fprintf(w, "              %s: simulated %s, live %s\n", of.Name, dateOr(of.Simulated), dateOr(of.Live))
+	}
 	if p.Review != "" {
 		fmt.Fprintf(w, "  afterwards  somebody of %s reviews it\n", p.Review)
 	}

@@ -172,7 +172,11 @@ func (a *app) breakCheckCmd() *cobra.Command {
 					name = args[0]
 				}
 				found := d.CheckBackends(ctx, name)
-				if len(found) == 0 {
+				switch {
+				case len(found) == 0 && name == "":
+					return fail(exitUsage, "the policy names no backend, so there is no way around the flag service to check").
+						hinting("a backend is named in backends.yaml of the policy")
+				case len(found) == 0:
 					return fail(exitUsage, "the policy names no backend %q", name)
 				}
 				for _, findings := range found {
@@ -209,6 +213,7 @@ func printPlan(w io.Writer, p *incident.BreakPlan) {
 		fmt.Fprintf(w, "does not fit: %s\n", strings.Join(shortIDs(p.LeftOut), ", "))
 	}
 	fmt.Fprintf(w, "restarts %d of %d, last-known-good on disk: %s\n", p.Restarts, p.Targets, p.LastKnownGood)
+	fmt.Fprintf(w, "rehearsed: simulated %s, live %s\n", dateOr(p.Rehearsed.Simulated), dateOr(p.Rehearsed.Live))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, c := range p.Changes {
 		fmt.Fprintf(t, "  %s\tbefore\t%s\n\tafter\t%s\n", c.Target, clip(c.Before), clip(c.After))

@@ -3,6 +3,7 @@ package audit
 import (
 	"cmp"
 	"encoding/base64"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +20,8 @@ type State struct {
 	Issued    []model.Issued
 	Proposals []Proposal // waiting for signatures
 	Overrides []model.Override
-	// Rehearsals has live uses only, by right and by "backend/<name>".
+	// Rehearsals has live uses only: by right, by "tier/<scope>/<n>", "feature/<name>"
+	// and "backend/<name>", and by "runbook/<id>" where a run was finished.
 	Rehearsals  map[string]model.Rehearsal
 	Activations map[Use]int
 	Signoffs    []Signoff // as they were written: who signed them is for the reader to check
@@ -157,6 +159,7 @@ type folding struct {
 	overrides  map[string]*model.Override
 	overState  map[string]string
 	undone     map[string]bool
+	runs       map[string]string // run -> runbook
 	leaseSince time.Time
 	lastOpen   bool
 }
@@ -171,6 +174,7 @@ func newFolding() *folding {
 		overrides: map[string]*model.Override{},
 		overState: map[string]string{},
 		undone:    map[string]bool{},
+		runs:      map[string]string{},
 	}
 }
 
@@ -203,6 +207,12 @@ func (f *folding) add(e placed) {
 		f.state.Signoffs = append(f.state.Signoffs, b)
 	case UndoOutcome:
 		f.undone[b.Operation] = f.undone[b.Operation] || b.State == StateUndone
+	case RunStart:
+		f.runs[b.Run] = b.Runbook
+	case RunEnd:
+		if id := f.runs[b.Run]; id != "" && b.State == RunFinished {
+			f.rehearsed("runbook/"+id, at)
+		}
 	case LeaseAct:
 		if !b.Lease.From.Before(f.leaseSince) {
 			f.state.Incident.Lease, f.leaseSince = b.Lease, b.Lease.From
@@ -337,9 +347,25 @@ func (f *folding) conclude(id string) {
 	d := &i.Directive
 	if !used.IsZero() {
 		f.rehearsed(d.Right, used)
+		if about := PractisedBy(d); about != "" {
+			f.rehearsed(about, used)
+		}
 	}
 	if d.Kind != model.Ping && d.Kind != model.End {
 		f.state.Activations[Use{d.Right, d.NotBefore.UTC().Format(dayLayout)}]++
+	}
+}
+
+// PractisedBy names what a directive uses besides its right, as rehearsals do: a tier
+// or a feature; "" for anything else.
+func PractisedBy(d *model.Directive) string {
+	switch d.Kind {
+	case model.Shed:
+		return fmt.Sprintf("tier/%s/%d", d.Scope, d.Tier)
+	case model.Off:
+		return "feature/" + d.Feature
+	default:
+		return ""
 	}
 }
 
@@ -350,9 +376,14 @@ func rank(state string) int {
 	return slices.Index(order, state)
 }
 
+// Departed reports whether an outcome says that what was signed has left its console:
+// for a carrier, a host, or a person who was told what to do by hand.
+func Departed(outcome string) bool { return rank(outcome) >= rank(StateAdvised) }
+
 // applyEndings sets EndedBy: an ending ends exactly the ids it lists that are of
 // its kind and scope. Of several endings the first issued counts. One that was
-// looked for and is nowhere has ended nothing.
+// looked for and is nowhere has ended nothing, nor, unless it is a step of a recovery,
+// has one that is not known to have left its console.
 func applyEndings(issued []model.Issued) {
 	at := make(map[string]int, len(issued))
 	for i := range issued {
@@ -360,7 +391,7 @@ func applyEndings(issued []model.Issued) {
 	}
 	for i := range issued {
 		e := &issued[i].Directive
-		if e.Kind != model.End || issued[i].Outcome == StateAbsent {
+		if e.Kind != model.End || issued[i].Outcome == StateAbsent || !e.IsRecovery() && !Departed(issued[i].Outcome) {
 			continue
 		}
 		for _, id := range e.IDs {

@@ -152,8 +152,14 @@ func TestWhatIsSignedEndedAndWaiting(t *testing.T) {
 	proposal := Proposed{ID: b.ID, Payload: payload(t, b), Needs: []model.Reason{{Code: model.CodeQuorum}}}
 	for name, r := range map[string]rule{
 		"an ending ends what is of its kind": {
-			[]Session{session("a", at{0, signedBy(t, b)}, at{1, signedBy(t, endOf(ulid(9), model.Bypass, "checkout", b.ID))})},
+			[]Session{session("a", at{0, signedBy(t, b)}, at{1, signedBy(t, endOf(ulid(9), model.Bypass, "checkout", b.ID))}, at{2, Outcome{ulid(9), "etcd", StateCarried, ""}})},
 			func(s State) bool { return s.Issued[0].EndedBy == ulid(9) }},
+		"an ending of which nothing is known ends nothing": {
+			[]Session{session("a", at{0, signedBy(t, b)}, at{1, signedBy(t, endOf(ulid(9), model.Bypass, "checkout", b.ID))})},
+			func(s State) bool { return s.Issued[0].EndedBy == "" }},
+		"an ending that no carrier took ends nothing": {
+			[]Session{session("a", at{0, signedBy(t, b)}, at{1, signedBy(t, endOf(ulid(9), model.Bypass, "checkout", b.ID))}, at{2, Outcome{ulid(9), "etcd", StateFailed, "no route"}})},
+			func(s State) bool { return s.Issued[0].EndedBy == "" }},
 		"an ending of another kind ends nothing": {
 			[]Session{session("a", at{0, signedBy(t, b)}, at{1, signedBy(t, endOf(ulid(9), model.Freeze, "checkout", b.ID))})},
 			func(s State) bool { return s.Issued[0].EndedBy == "" }},
@@ -161,7 +167,7 @@ func TestWhatIsSignedEndedAndWaiting(t *testing.T) {
 			[]Session{session("a", at{0, signedBy(t, b)}, at{1, signedBy(t, endOf(ulid(9), model.Bypass, "*", b.ID))})},
 			func(s State) bool { return s.Issued[0].EndedBy == "" }},
 		"an ending ends also what is signed after it": {
-			[]Session{session("a", at{0, signedBy(t, endOf(ulid(9), model.Bypass, "checkout", b.ID))}, at{1, signedBy(t, b)})},
+			[]Session{session("a", at{0, signedBy(t, endOf(ulid(9), model.Bypass, "checkout", b.ID))}, at{1, Outcome{ulid(9), "etcd", StateCarried, ""}}, at{2, signedBy(t, b)})},
 			func(s State) bool { return s.Issued[0].EndedBy == ulid(9) }},
 		"a recovery counts as a shed until it is ended": {
 			[]Session{session("a", at{0, signedBy(t, s)}, at{1, signedBy(t, recovery(ulid(3), 10, s.ID))}, at{2, signedBy(t, recovery(ulid(4), 50, s.ID, ulid(3)))})},

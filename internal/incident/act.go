@@ -19,12 +19,13 @@ type Preview struct {
 	Cosign    string              `json:"cosign"`  // "nobody else", "1 of finance"
 	Exposure  *decisions.Exposure `json:"exposure,omitempty"`
 	Rehearsed model.Rehearsal     `json:"rehearsed"`
-	Review    string              `json:"review,omitempty"` // group that reviews each use afterwards
-	Journeys  []string            `json:"journeys"`         // what users can no longer do
-	UserText  string              `json:"user_text"`        // what users see at that tier
-	Typed     string              `json:"typed"`            // text to type before it goes; "" for tightening
-	Opens     bool                `json:"opens"`            // it would open an incident and take command
-	Command   string              `json:"command"`          // who holds command; "" when it would open an incident
+	Practised *Practised          `json:"practised,omitempty"` // of the tier or the feature that it is about
+	Review    string              `json:"review,omitempty"`    // group that reviews each use afterwards
+	Journeys  []string            `json:"journeys"`            // what users can no longer do
+	UserText  string              `json:"user_text"`           // what users see at that tier
+	Typed     string              `json:"typed"`               // text to type before it goes; "" for tightening
+	Opens     bool                `json:"opens"`               // it would open an incident and take command
+	Command   string              `json:"command"`             // who holds command; "" when it would open an incident
 }
 
 // Act is a confirmed wish. Asked is false when nobody was asked (--yes without a
@@ -70,6 +71,12 @@ type Result struct {
 	Carriers []string      `json:"carriers"`          // one line each: what happened
 }
 
+// Practised is when a tier or a feature was last used for practice, whatever the right.
+type Practised struct {
+	Name string `json:"name"` // as ic report has it
+	model.Rehearsal
+}
+
 // BreakPlan is what a backend would do, in words.
 type BreakPlan struct {
 	Backend       string        `json:"backend"`
@@ -87,6 +94,8 @@ type BreakPlan struct {
 	Verdict       model.Verdict `json:"verdict"`
 	Reasons       []string      `json:"reasons"`
 	At            time.Time     `json:"at"`
+
+	Rehearsed model.Rehearsal `json:"rehearsed"`
 }
 
 // BreakChange is one value before and after.

@@ -44,7 +44,7 @@ func (d *Desk) planWith(ctx context.Context, b Backend, open OpenBackend, tokens
 	if err != nil {
 		return plan, fmt.Errorf("%s: describe: %w", b.Name, err)
 	}
-	plan.Hosts = targetsOf(w, b.Config.Targets)
+	plan.Hosts, plan.Rehearsed = targetsOf(w, b.Config.Targets), w.Rehearsals["backend/"+b.Name]
 	made, err := open.Plan(ctx, sdk.PlanRequest{Tokens: tokens, Targets: plan.Hosts})
 	if err != nil {
 		return plan, fmt.Errorf("%s: plan: %w", b.Name, err)

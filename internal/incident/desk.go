@@ -261,7 +261,32 @@ func (s *Scene) Judge(request model.Request) Preview {
 		p.UserText = tier.Text
 	}
 	p.Journeys = brokenJourneys(b, w, &request.Directive)
+	p.Practised = practised(w, &request.Directive)
 	return p
+}
+
+// practised is nil for what is about neither a tier nor a feature. A tier of every
+// service is a tier of each.
+func practised(w *model.World, d *model.Directive) *Practised {
+	name := audit.PractisedBy(d)
+	if name == "" {
+		return nil
+	}
+	p := &Practised{Name: name, Rehearsal: w.Rehearsals[name]}
+	if d.Kind == model.Shed {
+		all := *d
+		all.Scope = model.AnyScope
+		r := w.Rehearsals[audit.PractisedBy(&all)]
+		p.Simulated, p.Live = latest(p.Simulated, r.Simulated), latest(p.Live, r.Live)
+	}
+	return p
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 func cosignText(c policy.Cosign) string {

@@ -12,7 +12,7 @@ import (
 
 // issuedOf joins what the log knows with what the carriers hold. A token that
 // this policy does not admit is left out: a carrier cannot make anything true.
-func (d *Desk) issuedOf(logged []model.Issued, h *heard, now time.Time) []model.Issued {
+func (d *Desk) issuedOf(logged []model.Issued, overrides []model.Override, h *heard, now time.Time) []model.Issued {
 	byID := make(map[string]*model.Issued)
 	for _, is := range logged {
 		// The log is only a file until it is verified: a token in it counts as
@@ -39,7 +39,7 @@ func (d *Desk) issuedOf(logged []model.Issued, h *heard, now time.Time) []model.
 		out = append(out, *is)
 	}
 	slices.SortFunc(out, func(a, b model.Issued) int { return cmp.Compare(a.Directive.ID, b.Directive.ID) })
-	applyEndings(out, now)
+	applyEndings(out, overrides, now)
 	return out
 }
 
@@ -92,11 +92,10 @@ func minTime(a, b time.Time) time.Time {
 }
 
 // applyEndings marks what has been ended: exactly the ids an ending lists, of
-// its kind and scope, in whatever order they came. An ending that was signed and of
-// which nothing more is known has not ended a grant, a freeze or a feature that is off:
-// it may never have left its console. A recovery step stays in its chain, which says
-// that it is unseen.
-func applyEndings(all []model.Issued, now time.Time) {
+// its kind and scope, in whatever order they came. An ending that is not known to have
+// left its console, by a carrier or a push, has not ended a grant, a freeze or a feature
+// that is off. A recovery step stays in its chain, which says that it is unseen.
+func applyEndings(all []model.Issued, overrides []model.Override, now time.Time) {
 	at := make(map[string]int, len(all))
 	for i := range all {
 		all[i].EndedBy = ""
@@ -107,7 +106,7 @@ func applyEndings(all []model.Issued, now time.Time) {
 		if e.Kind != model.End || now.Before(e.NotBefore) {
 			continue
 		}
-		if !e.IsRecovery() && all[i].Outcome == "" && len(all[i].Carried) == 0 {
+		if !e.IsRecovery() && !audit.Departed(all[i].Outcome) && len(all[i].Carried) == 0 && !pushed(overrides, e.ID) {
 			continue
 		}
 		for _, id := range e.IDs {
@@ -116,6 +115,10 @@ func applyEndings(all []model.Issued, now time.Time) {
 			}
 		}
 	}
+}
+
+func pushed(overrides []model.Override, id string) bool {
+	return slices.ContainsFunc(overrides, func(o model.Override) bool { return slices.Contains(o.IDs, id) })
 }
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -165,7 +165,7 @@ func TestAFileThatSaysSoIsNoDirective(t *testing.T) {
 	logged[0].Token = logged[0].Token[:len(logged[0].Token)-2] + "AA"
 	h := d.seen.copy()
 	h.carriers[0].tokens = nil
-	if got := d.issuedOf(logged, &h, w.Now); len(got) != 0 {
+	if got := d.issuedOf(logged, nil, &h, w.Now); len(got) != 0 {
 		t.Errorf("%s is believed with a broken signature: %+v", r.ID, got)
 	}
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/decisions"
 	"github.com/degradedmode/ic/internal/directive"
+	"github.com/degradedmode/ic/internal/model"
 	"github.com/degradedmode/ic/internal/policy/policytest"
 )
 
@@ -46,22 +48,7 @@ func TestAStepThatNeverLeftItsConsoleIsNoStep(t *testing.T) {
 	rung, _ := s.bundle.TierOf(1)
 	s.pass(rung.Dwell.Std())
 	d.Refresh(context.Background())
-	p, err := d.Preview(decisions.Ask{Right: "recover", Tier: decisions.NextTier})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := d.world()
-	log, _, token, err := d.signAct(context.Background(), &w, &Act{Request: p.Request}, &Result{Verdict: p.Verdict})
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed, err := directive.Verify(token, directive.Production, policytest.Fleet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := log.Append(audit.Signed{ID: signed.Directive.ID, Token: token, Signers: []string{"ines"}}); err != nil {
-		t.Fatal(err)
-	}
+	s.dies(d, decisions.Ask{Right: "recover", Tier: decisions.NextTier})
 	next := s.desk("ines")
 	next.Refresh(context.Background())
 	if err := next.Reconcile(context.Background()); err != nil {
@@ -106,4 +93,74 @@ func TestARampWaitsForAHostToReportItsStep(t *testing.T) {
 	}
 	s.pass(rung.RampStep.Std())
 	s.must(d, decisions.Ask{Right: "recover", Tier: decisions.NextTier})
+}
+
+// dies signs what is asked for, writes that down, and gets no further.
+func (s *shop) dies(d *Desk, ask decisions.Ask) {
+	s.t.Helper()
+	p, err := d.Preview(ask)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	w := d.world()
+	log, _, token, err := d.signAct(context.Background(), &w, &Act{Request: p.Request}, &Result{Verdict: p.Verdict})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	signed, err := directive.Verify(token, directive.Production, policytest.Fleet)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := log.Append(audit.Signed{ID: signed.Directive.ID, Token: token, Signers: []string{"ines"}}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// A console that dies with an ending in its hand has ended nothing: the grant is shown
+// as open, and there is no second one beside it. (Found by the swarm.)
+func TestAnEndingThatNeverLeftItsConsoleEndsNothing(t *testing.T) {
+	s := newShop(t)
+	d := s.desk("ines")
+	grant := s.must(d, decisions.Ask{Right: small, Reason: "risk is down"})
+	s.dies(d, decisions.Ask{Right: "end-bypass", Reason: "risk is back"})
+	next := s.desk("ines")
+	if is := issuedWith(next, grant.ID); is.EndedBy != "" {
+		t.Errorf("it is ended by %s", is.EndedBy)
+	}
+	if _, err := s.act(next, decisions.Ask{Right: small, Reason: "once more"}); err == nil || !strings.Contains(err.Error(), "allowed at a time") {
+		t.Errorf("a second grant: %v", err)
+	}
+}
+
+// Nor has one that no carrier takes, until it is there by another way.
+func TestAnEndingThatNoCarrierTakesEndsNothing(t *testing.T) {
+	s := newShop(t)
+	d := s.desk("ines")
+	grant := s.must(d, decisions.Ask{Right: small, Reason: "risk is down"})
+	s.flags.down = errors.New("dead")
+	if _, err := s.actBriefly(d, decisions.Ask{Right: "end-bypass", Reason: "risk is back"}); err != nil {
+		t.Fatal(err)
+	}
+	if is := issuedWith(d, grant.ID); is.EndedBy != "" {
+		t.Errorf("it is ended by %s, which is nowhere", is.EndedBy)
+	}
+	s.flags.down = nil
+	s.pass(2 * time.Second)
+	d.Refresh(t.Context())
+	if _, err := d.Reissue(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	d.Refresh(t.Context())
+	if is := issuedWith(d, grant.ID); is.EndedBy == "" {
+		t.Error("the store has it now, and the grant is shown as open")
+	}
+}
+
+func issuedWith(d *Desk, id string) model.Issued {
+	for _, is := range d.Snapshot().World.Issued {
+		if is.Directive.ID == id {
+			return is
+		}
+	}
+	return model.Issued{}
 }

@@ -27,7 +27,7 @@ func (d *Desk) worldOf(h *heard, incident string, state *audit.State) model.Worl
 		listing := d.o.Inventory()
 		w.Inventory, expected = listing.Inventory, listing.Hosts
 	}
-	w.Issued = d.issuedOf(joined.Issued, h, w.Now)
+	w.Issued = d.issuedOf(joined.Issued, state.Overrides, h, w.Now)
 	w.Hosts = d.hostsOf(h, &w, expected)
 	firstSeen(&w)
 	w.Overrides = d.overridesOf(&w)

@@ -172,7 +172,7 @@ func planFacts(sc *scene, p *incident.BreakPlan) []fact {
 	if p.LastKnownGood != "yes" {
 		good.ink, good.text = abnormal, "last-known-good: "+orDash(p.LastKnownGood)+"; a host that restarts without it loses what it holds in memory"
 	}
-	list = append(list, good)
+	list = append(list, good, fact{"rehearsed", sc.rehearsed(p.Rehearsed), normal})
 	label := "conflicts"
 	for _, c := range p.Conflicts {
 		list, label = append(list, fact{label, c, abnormal}), ""

@@ -160,7 +160,7 @@ func dialogKeys() []binding {
 		{act: back, keys: []string{"esc"}, label: "close", in: inResult | inHelp},
 		{act: back, keys: []string{"esc"}, label: "stay", hint: "stay", in: inLeave},
 		{act: yes, keys: []string{"y"}, label: "leave", hint: "leave", in: inLeave},
-		{act: quit, keys: []string{"q"}, label: "leave", hint: "or enter: leave, and the whole card is printed", in: inEnding},
+		{act: quit, keys: []string{"q"}, label: "leave", hint: "or enter leaves", in: inEnding},
 		{act: enter, keys: []string{"enter"}, label: "leave", in: inEnding},
 		{act: editReason, keys: []string{"ctrl+e"}, label: "write the reason", hint: "reason", in: inConfirm | inTyped},
 		{act: copyLine, keys: []string{"ctrl+y"}, label: "copy the line to say, or the token", hint: "copy", in: inConfirm | inTyped | inResult},

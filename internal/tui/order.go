@@ -46,6 +46,9 @@ func orderFacts(sc *scene, p *incident.Preview) []fact {
 		list = append(list, fact{"ends", "not by itself: until somebody ends it", normal})
 	}
 	list = append(list, fact{"rehearsed", sc.rehearsed(p.Rehearsed), normal})
+	if p.Practised != nil {
+		list = append(list, fact{"", p.Practised.Name + ": " + sc.rehearsed(p.Practised.Rehearsal), normal})
+	}
 	if p.Review != "" {
 		list = append(list, fact{"afterwards", "somebody of " + p.Review + " reviews it", normal})
 	}

@@ -280,11 +280,14 @@ func (v *runbookView) Draw(sc *scene) page {
 // top says which runbook is called for, and what is followed here.
 func (v *runbookView) top(sc *scene) []line {
 	var top []line
+	fitting := v.fitting(sc)
 	switch name := sc.snap.Headline.Runbook; {
 	case v.failed != "":
 		top = sentence(abnormal, "the shelf cannot be read: "+v.failed, v.width)
 	case name != "":
 		top = append(sentence(abnormal, sc.snap.Headline.Text, v.width), line{{"   -> ", faint}, {"runbook " + name, strong}})
+	case len(fitting) > 0:
+		top = append(sentence(abnormal, sc.snap.Headline.Text, v.width), line{{"   -> ", faint}, {"what fits now: " + joined(fitting), strong}})
 	default:
 		top = sentence(normal, "no runbook is called for: "+sc.snap.Headline.Text, v.width)
 	}
@@ -295,6 +298,17 @@ func (v *runbookView) top(sc *scene) []line {
 		return window(top, 0, 1)
 	}
 	return append(top, nil)
+}
+
+// fitting are the runbooks of the shelf that a signal calls for.
+func (v *runbookView) fitting(sc *scene) []string {
+	var out []string
+	for i := range v.shelf.Books {
+		if _, now := fitsNow(sc, signalsOf(sc, &v.shelf.Books[i])); now {
+			out = append(out, v.shelf.Books[i].ID)
+		}
+	}
+	return out
 }
 
 // about is the runbook under the selection in a few words.

@@ -280,6 +280,12 @@ func (r *fakeRuns) Undo(_ context.Context, step string, a run.Answer, _ func(str
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answers = append(r.answers, a)
+	r.f.Steps = slices.Clone(r.f.Steps)
+	for i := range r.f.Steps {
+		if s := &r.f.Steps[i]; s.ID == step {
+			s.Undo = run.Done
+		}
+	}
 	r.f.Undos = slices.DeleteFunc(slices.Clone(r.f.Undos), func(u run.Undoable) bool { return u.Step == step })
 	return r.f, nil
 }

@@ -230,8 +230,12 @@ func (m *console) stepTaken(q question, t stepTaken) tea.Cmd {
 		return nil // it was left for a skip or an abort, whose answer knows more
 	}
 	f.busy, f.progress, f.cancel = false, "", nil
+	over := f.Finished
 	f.take(t.f)
 	switch {
+	case t.err == nil && over:
+		m.tell(normal, t.title+": "+undoneWord(f.undoOf(t.title)))
+		return nil
 	case t.err == nil && f.Finished:
 		m.tell(normal, "the run of "+f.Runbook+" is "+orDefault(f.End, "over"))
 		return m.readShelf()

@@ -279,7 +279,25 @@ func enterDoes(step *runbooks.Step) string {
 	}
 }
 
-// over is how the run ended and what stands of it.
+// undoOf is how far the undo of a step has come; "": there was none.
+func (f *follow) undoOf(step string) string {
+	for i := range f.Steps {
+		if f.Steps[i].ID == step {
+			return f.Steps[i].Undo
+		}
+	}
+	return ""
+}
+
+// undoneWord is the state of an undo in words.
+func undoneWord(state string) string {
+	if state == run.Done {
+		return "undone"
+	}
+	return "undo " + orDefault(state, "not begun")
+}
+
+// over is how the run ended, and what stands of it and what was taken back.
 func (f *follow) over() []fact {
 	i := normal
 	if f.End == run.Aborted {
@@ -295,6 +313,15 @@ func (f *follow) over() []fact {
 			continue
 		}
 		list = append(list, fact{"to undo", u.Step + ": " + u.What + " (enter asks)", abnormal})
+	}
+	for i := range f.Steps {
+		if s := &f.Steps[i]; s.Undo != "" {
+			i := abnormal
+			if s.Undo == run.Done {
+				i = normal
+			}
+			list = append(list, fact{"taken back", s.ID + ": " + undoneWord(s.Undo), i})
+		}
 	}
 	return list
 }

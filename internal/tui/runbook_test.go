@@ -265,7 +265,8 @@ func TestAbortListsTheUndos(t *testing.T) {
 	h.press("up", "enter")
 	h.sees("BREAK-GLASS", "type undo git", "payment-risk-down, step carry, undo")
 	h.typeText("undo git").press("enter")
-	h.seesNot("to undo carry")
+	h.seesNot("to undo carry", "the run of payment-risk-down is")
+	h.sees("taken back carry: undone")
 	if h.desk.called("undo") != 1 {
 		t.Errorf("%d undos", h.desk.called("undo"))
 	}

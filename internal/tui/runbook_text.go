@@ -202,5 +202,6 @@ func (v *runbookView) bookHead(sc *scene, b *Book) []fact {
 			fact{"owner", fmt.Sprintf("%s; valid until %s, takes at most %s", rb.Owner, rb.ValidUntil.UTC().Format("2006-01-02"), rb.MaxDuration), normal})
 	}
 	list = append(list, signedFacts(sc, b)...)
+	list = append(list, fact{"rehearsed", sc.rehearsed(sc.snap.World.Rehearsals["runbook/"+b.ID]), normal})
 	return append(list, fact{"sha256", fmt.Sprintf("%.16s", rb.Digest), faint})
 }
