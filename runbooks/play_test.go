@@ -96,11 +96,35 @@ with runbook payment-risk-down
 expect    ic bypass-open = 0
 `
 
+// red is a night whose peak goes on when Prometheus is back: what is seen again is bad.
+const red = `scenario  still-red
+title     There are numbers again, and they are bad
+source    a test
+why       whoever waits for good ones before he looks waits for hours
+
+fleet     shop 12
+lasts     45m
+people    ines commander reacts 4m acts 30s
+
+at 0s     load 600 %
+at 2m     inject prometheus-blind
+at 25m    clear prometheus-blind
+
+baseline
+  at 25m ines decides to wait for numbers
+
+with runbook prometheus-blind
+  on cpu abnormal ines follow
+
+expect    ic effective < 10m
+`
+
 // nights are all of them, by name.
 func nights(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{
 		"deaf":       deaf,
+		"still-red":  red,
 		"no-score-2": fmt.Sprintf(unscored, "no-score-2", "25m", "19m"),
 		"no-score-3": fmt.Sprintf(unscored, "no-score-3", "40m", "38m"),
 		"tier-3":     fmt.Sprintf(peak, "tier-3", "75m", 3, "*"),

@@ -42,6 +42,7 @@ func TestTheTenShipAndLintHasNothingAgainstThem(t *testing.T) {
 		}
 		return ""
 	}
+	known.Bounds = promrules.Bounds
 	all := texts(t)
 	if len(all) != len(ten) {
 		t.Errorf("%d runbooks ship", len(all))
@@ -79,6 +80,69 @@ func TestARunbookSaysTheSameFourThingsFirst(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A sentence in the text is held to what the policy and the program say.
+func TestARunbookSaysWhatTheShopAndTheProgramDo(t *testing.T) {
+	_, bundle, _ := policytest.Shop(t)
+	oldest := ""
+	for _, f := range bundle.Features {
+		if strings.Contains(f.Tiers[2], "min old") {
+			oldest += f.Tiers[2]
+		}
+	}
+	if oldest != "in stock or not, up to 10 min old" {
+		t.Fatalf("at tier 2 the shop shows what is old: %q", oldest)
+	}
+	freeze, _, _ := bundle.Right("freeze")
+	if freeze.Lasts.Std() != time.Hour {
+		t.Fatalf("a freeze lasts %s", freeze.Lasts)
+	}
+	all := texts(t)
+	for file, says := range map[string][]string{
+		"service-in-degraded-mode":   {"Whether something is in stock may be up to 10 minutes old."},
+		"commander-handover":         {"the deputy takes command at once, anybody else five minutes\nlater", "```sh\nic incident take\n```"},
+		"recover-one-tier-at-a-time": {"Type the command once for each of those lines, with its scope"},
+		"prometheus-blind":           {"For an hour no machine changes the tier", "`ic do unfreeze` is\nrefused until every signal has a value and none is red", "--for 15m"},
+	} {
+		for _, text := range says {
+			if !strings.Contains(string(all[file+".md"]), text) {
+				t.Errorf("%s does not say %q", file, text)
+			}
+		}
+	}
+}
+
+// Who cannot see has no signal to go by, and nothing that he can do only with one.
+func TestTheRunbookForTheBlindNeedsNoSight(t *testing.T) {
+	rb, err := runbooks.Parse("prometheus-blind.md", texts(t)["prometheus-blind.md"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(rb.Signals) > 0 {
+		t.Errorf("it fits while %v are abnormal, which nobody can see then", rb.Signals)
+	}
+	for i := range rb.Steps {
+		s := &rb.Steps[i]
+		for _, c := range []*runbooks.Check{s.Check, s.Probe, waitOf(s)} {
+			if c != nil && (c.Signal != nil || c.PromQL != nil && c.NoData != runbooks.NoDataAsk) {
+				t.Errorf("%s cannot come to its end while signals are unknown", s.ID)
+			}
+		}
+		if s.Undo != nil && s.Undo.Do != nil {
+			t.Errorf("%s is taken back by %s, which needs every signal", s.ID, s.Undo.Do.Right)
+		}
+	}
+	if at := rb.Step("freeze"); at == nil || at.Do == nil || rb.Step("moves") == nil {
+		t.Error("what holds the machines, and the question whether they move, are gone")
+	}
+}
+
+func waitOf(s *runbooks.Step) *runbooks.Check {
+	if s.Wait == nil {
+		return nil
+	}
+	return s.Wait.Until
 }
 
 func TestTheReadmeNamesEachRunbook(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/degradedmode/ic/internal/policy/templates"
+	"github.com/degradedmode/ic/internal/promrules"
 	"github.com/degradedmode/ic/internal/runbooks"
 	tonight "github.com/degradedmode/ic/runbooks"
 )
@@ -46,7 +47,7 @@ func giveRunbooks(c config, starter templates.Starter, s templates.Signing, now 
 		return out, err
 	}
 	known := runbooks.KnownOf(current)
-	known.Now, known.Query = now, answersOnce
+	known.Now, known.Query, known.Bounds = now, answersOnce, promrules.Bounds
 	for _, file := range slices.Sorted(maps.Keys(texts)) {
 		id := strings.TrimSuffix(file, ".md")
 		switch {
@@ -89,7 +90,7 @@ func knownLater(starter templates.Starter, now time.Time) (known runbooks.Known,
 		return known, err
 	}
 	known = runbooks.KnownOf(bundle)
-	known.Now, known.Query = now, answersOnce
+	known.Now, known.Query, known.Bounds = now, answersOnce, promrules.Bounds
 	return known, nil
 }
 

@@ -17,13 +17,20 @@ import (
 func (a *app) policyDiffCmd() *cobra.Command {
 	exitCode := false
 	cmd := &cobra.Command{
-		Use:   "diff OLD NEW",
+		Use:   "diff [OLD NEW]",
 		Short: "Say in sentences what changes from one policy to another",
-		Long: `OLD and NEW are two policy folders or two files of one kind. Each change is marked as
-wider (somebody may do more), narrower, or neither; the most dangerous stands first.
-Signatures are not looked at.`,
-		Args: cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
+		Long: `OLD and NEW are two policy folders or two files of one kind; without them they are the
+policy in force and the version that ic policy stage has made beside it. Each change is
+marked as wider (somebody may do more), narrower, or neither; the most dangerous stands
+first. Signatures are not looked at.`,
+		Args: noneOrTwo,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				var err error
+				if args, err = a.liveAndStaged(cmd); err != nil {
+					return err
+				}
+			}
 			before, err := readForDiff(args[0])
 			if err != nil {
 				return err
@@ -45,6 +52,28 @@ Signatures are not looked at.`,
 	}
 	cmd.Flags().BoolVar(&exitCode, "exit-code", false, "exit with 1 when something changes")
 	return cmd
+}
+
+func noneOrTwo(_ *cobra.Command, args []string) error {
+	if len(args) != 0 && len(args) != 2 {
+		return fail(exitUsage, "name both sides, or neither: %d is named", len(args)).
+			hinting("ic policy diff OLD NEW; without them, the policy in force and the staged one")
+	}
+	return nil
+}
+
+// liveAndStaged are the folders of the policy in force and of its next version.
+func (a *app) liveAndStaged(cmd *cobra.Command) ([]string, error) {
+	dir, _, err := a.policyDir(cmd)
+	if err != nil {
+		return nil, err
+	}
+	staged, there := policy.IsStaged(dir)
+	if !there {
+		return nil, fail(exitNeeds, "nothing is staged beside %s, so there is nothing to compare it with", dir).
+			hinting("ic policy stage makes the next version; ic policy diff OLD NEW compares any two")
+	}
+	return []string{dir, staged}, nil
 }
 
 // side is one of the two things that are compared.

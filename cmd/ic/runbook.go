@@ -165,7 +165,7 @@ func (s *shelf) known() (runbooks.Known, error) {
 		k = runbooks.KnownOf(s.bundle)
 	}
 	origins, _, err := s.origins()
-	k.Origins, k.Now, k.Query = origins, s.stand.clock.Now().Wall, answersOnce
+	k.Origins, k.Now, k.Query, k.Bounds = origins, s.stand.clock.Now().Wall, answersOnce, promrules.Bounds
 	return k, err
 }
 

@@ -171,6 +171,7 @@ type walk struct {
 	o       runs.Options
 	answers answers // nil: a person at the terminal, if there is one
 	told    time.Time
+	stays   bool // the person has said to stop here
 }
 
 // withRuns wires what a run is made of.

@@ -142,7 +142,7 @@ func (w *walk) step(ctx context.Context, r *runs.Run) error {
 	if err != nil {
 		return err
 	}
-	w.told = time.Time{}
+	w.told, w.stays = time.Time{}, answer.Choose == runs.ChooseStop
 	v, err := r.Next(ctx, answer)
 	if err == nil && !w.a.json {
 		fmt.Fprintf(w.a.err, "  = %s\n", stepLine(&v))
@@ -261,6 +261,11 @@ func (w *walk) afterStop(ctx context.Context, r *runs.Run, why error) error {
 	w.a.note("%v", why)
 	if errors.Is(why, runs.ErrAnswer) {
 		return nil
+	}
+	if errors.Is(why, runs.ErrStopped) && !w.stays {
+		if q, err := r.Question(ctx); err == nil && q != nil {
+			return nil // what to do now is what the step asks
+		}
 	}
 	for {
 		fmt.Fprint(w.a.err, "Enter tries again, or /skip REASON, /abort REASON, /leave: ")

@@ -38,7 +38,8 @@ import (
 //	exits CODE PROGRAM...           run it and want this exit code, or one of several: 0,4
 //	until SECONDS PATTERN PROGRAM   run it again and again until what it prints matches,
 //	                                or, with exit=CODE, until it ends with this code or one of several
-//	terminal ANSWER CODE PROGRAM    run it in a terminal, type ANSWER, want this exit code
+//	terminal ANSWER CODE PROGRAM    run it in a terminal, type ANSWER, want this exit code;
+//	                                \n in it is Enter
 //	isjson [-lines]                 the last output is one JSON value, or one in each line
 //	keep NAME PATTERN               put what the group of PATTERN finds in the last output into $NAME
 //	grab FILE PATTERN               write it into a file
@@ -222,7 +223,7 @@ func terminal(ts *testscript.TestScript, neg bool, args []string) {
 		_, _ = io.Copy(&seen, tty) // ends with an error when the program is gone
 		screen <- seen.String()
 	}()
-	_, err = io.WriteString(tty, args[0]+"\r")
+	_, err = io.WriteString(tty, strings.ReplaceAll(args[0], `\n`, "\r")+"\r")
 	ts.Check(err)
 	timer := time.AfterFunc(scriptPatience, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()

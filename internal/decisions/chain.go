@@ -81,10 +81,7 @@ func (c *Chain) raise(is *model.Issued) {
 // slower: of two steps that are live because neither console saw the other's, the one
 // that lets fewer hosts go holds the rest.
 func (r *Ramp) slower(than *Ramp) bool {
-	if r.Percent != than.Percent {
-		return r.Percent < than.Percent
-	}
-	return later(r.Since, r.ID, than.Since, than.ID)
+	return r.Percent < than.Percent || r.Percent == than.Percent && later(r.Since, r.ID, than.Since, than.ID)
 }
 
 // later orders by time and then by id, so that two of the same second do not

@@ -1,6 +1,6 @@
 // Package promrules reads PromQL on behalf of the policy: whether a query yields
-// one series, whether it can yield nothing, and which signals the alerting rules
-// of a team would make.
+// one series, whether it can yield nothing, between which numbers its values lie,
+// and which signals the alerting rules of a team would make.
 //
 // Everything here is a first draft or a conservative answer. What cannot be
 // shown to yield one series counts as several. An imported rule becomes a signal

@@ -56,7 +56,7 @@ do: {right: shed, scope: checkout, tier: 2, reason: payment risk is down}
 role: commander
 timeout: 5m
 on_timeout: ask
-probe: {reach: {at_least: 95}}
+probe: {tier: {scope: checkout, is: 2}}
 undo: {recover: {scope: checkout, to: 1, percent: 10}}
 ` + "```" + `
 
@@ -102,7 +102,7 @@ id: first
 recover: {scope: checkout, to: 1, percent: 10}
 timeout: 30m
 on_timeout: stop
-probe: {tier: {scope: checkout, is: 1}}
+probe: {reach: {at_least: 95}}
 irreversible: a recovery is taken back by shedding again
 ` + "```" + `
 

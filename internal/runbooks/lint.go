@@ -87,9 +87,11 @@ type Known struct {
 	// Query says what is wrong with a query, "" for nothing. PromQL is not read in
 	// this room; nil: nobody knows.
 	Query func(query string) (problem string)
+	// Bounds is between which numbers every value of a query lies; nil: nobody knows.
+	Bounds func(query string) (low, high float64)
 }
 
-// KnownOf is what a policy defines. Now, Origins and Query are the caller's.
+// KnownOf is what a policy defines. Now, Origins, Query and Bounds are the caller's.
 func KnownOf(b *policy.Bundle) Known {
 	k := Known{
 		Rights: make(map[string]policy.Right), Roles: b.Root.Roles, Signals: b.Signals, Services: b.Services, Tiers: b.Tiers,
@@ -120,7 +122,11 @@ func Lint(rb *Runbook, known Known) []Finding {
 	l := &lint{rb: rb, known: known}
 	l.shown()
 	if rb.Manual {
-		l.add(CodePlain, Pos{1, 1}, "", "plain Markdown: it opens as a check list of %d manual steps, and nothing in it is run", len(rb.Steps))
+		steps := "manual steps"
+		if len(rb.Steps) == 1 {
+			steps = "manual step"
+		}
+		l.add(CodePlain, Pos{1, 1}, "", "plain Markdown: it opens as a check list of %d %s, and nothing in it is run", len(rb.Steps), steps)
 		for _, at := range rb.escaped {
 			l.add(CodeHidden, at, "", "the line holds characters that nobody sees; they are shown as escapes")
 		}
@@ -253,9 +259,8 @@ func (l *lint) effect(i int) {
 	if s.Undo == nil && s.Irreversible == "" {
 		l.say(CodeNoUndo, i, kind, "a step with an effect needs undo, or irreversible: why there is none")
 	}
-	if s.Push != nil && s.Push.Backend != "" && s.Undo != nil && (s.Undo.Push == nil || s.Undo.Push.Undo != s.Push.Backend) {
-		l.say(CodeUndoOther, i, "undo", "the undo of this push is {push: {undo: %s}}; another one would leave the override where it is", s.Push.Backend)
-	}
+	l.proves(i)
+	l.undoes(i)
 }
 
 func keysOf[V any](m map[string]V) []string {

@@ -1,9 +1,11 @@
 package runbooks
 
 import (
+	"math"
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/degradedmode/ic/internal/model"
@@ -33,6 +35,11 @@ func (l *lint) question(i int, path string, c *Check, within model.Duration) {
 				never("promql", "this never answers with one number: %s", why)
 			}
 		}
+		if l.known.Bounds != nil {
+			if low, high := l.known.Bounds(c.PromQL.Query); !c.PromQL.Is.possible(low, high) {
+				never("is", "%s, so this never holds", bounded(c.PromQL.Query, low, high))
+			}
+		}
 		if c.PromQL.For > within && within > 0 {
 			never("for", "it has to hold for %s and is asked for %s: it can never have held long enough", c.PromQL.For, within)
 		}
@@ -52,6 +59,20 @@ func (l *lint) question(i int, path string, c *Check, within model.Duration) {
 	case c.Bypass != nil:
 		l.named(i, path+".bypass.control", "the policy has no control", c.Bypass.Control, l.known.Controls != nil, keysOf(l.known.Controls))
 	}
+}
+
+// bounded says between which numbers the values of a query lie.
+func bounded(query string, low, high float64) string {
+	number := func(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+	switch {
+	case low == high:
+		return quote(query) + " is never anything but " + number(low)
+	case math.IsInf(high, 1):
+		return quote(query) + " is never below " + number(low)
+	case math.IsInf(low, -1):
+		return quote(query) + " is never above " + number(high)
+	}
+	return quote(query) + " is always between " + number(low) + " and " + number(high)
 }
 
 func (l *lint) signal(i int, path string, c *SignalIs) {

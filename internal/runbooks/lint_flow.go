@@ -1,10 +1,8 @@
 package runbooks
 
 import (
-	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/degradedmode/ic/internal/model"
 )
@@ -115,97 +113,4 @@ func (l *lint) target(i int, path, word string) (to int, ok bool) {
 // on_timeout continues.
 func (l *lint) said(code string, i int, path string) bool {
 	return slices.ContainsFunc(l.found, func(f Finding) bool { return f.Code == code && f.Path == join(l.rb.Steps[i].ID, path) })
-}
-
-// rung is where a scope stands as far as the steps above say.
-type rung struct {
-	tier    int
-	percent int // of hosts that are there already; the others are one higher
-}
-
-// recoveries checks that recoveries go down one tier at a time and ramp by ramp.
-// What a step knows is what all ways to it agree on.
-func (l *lint) recoveries() {
-	in := make([]map[string]rung, len(l.rb.Steps)+1)
-	in[0] = map[string]rung{}
-	for i := range l.rb.Steps {
-		if in[i] == nil {
-			continue // unreachable
-		}
-		after := l.climb(i, in[i])
-		for _, e := range l.quietEdges(i) {
-			state := after
-			if e.timeout && l.rb.Steps[i].Kind.HasEffect() {
-				state = map[string]rung{} // nobody knows how far it came
-			}
-			in[e.to] = agreed(in[e.to], state)
-		}
-	}
-}
-
-// quietEdges are the edges without saying again what is wrong with them.
-func (l *lint) quietEdges(i int) []edge {
-	before := len(l.found)
-	out := l.edges(i)
-	l.found = l.found[:before]
-	return out
-}
-
-func agreed(a, b map[string]rung) map[string]rung {
-	if a == nil {
-		return maps.Clone(b)
-	}
-	maps.DeleteFunc(a, func(scope string, r rung) bool { return b[scope] != r })
-	return a
-}
-
-// climb is the state after a step.
-func (l *lint) climb(i int, in map[string]rung) map[string]rung {
-	s, out := &l.rb.Steps[i], maps.Clone(in)
-	switch {
-	case s.Do != nil && s.Do.Tier > 0:
-		if s.Do.Scope == model.AnyScope {
-			clear(out)
-		}
-		out[s.Do.Scope] = rung{s.Do.Tier, percentMax}
-	case s.Do != nil:
-		if right, ok := l.known.Rights[s.Do.Right]; !ok || right.Kind == model.Shed || right.Kind == model.End {
-			clear(out)
-		}
-	case s.Recover != nil:
-		l.rampStep(i)
-		if at, ok := in[s.Recover.Scope]; ok {
-			l.fromTo(i, at)
-		}
-		out[s.Recover.Scope] = rung{s.Recover.To, s.Recover.Percent}
-	}
-	return out
-}
-
-// rampStep wants a percentage that the tier being left has in its ramp.
-func (l *lint) rampStep(i int) {
-	r := l.rb.Steps[i].Recover
-	for _, t := range l.known.Tiers {
-		if t.Tier != r.To+1 || slices.Contains(t.Ramp, r.Percent) {
-			continue
-		}
-		steps := make([]string, len(t.Ramp))
-		for k, p := range t.Ramp {
-			steps[k] = strconv.Itoa(p)
-		}
-		l.say(CodeRecoverOrder, i, "recover.percent", "%d is no step of the ramp out of tier %d, which is %s", r.Percent, t.Tier, strings.Join(steps, ", "))
-	}
-}
-
-func (l *lint) fromTo(i int, at rung) {
-	r := l.rb.Steps[i].Recover
-	switch {
-	case at.percent < percentMax && r.To == at.tier && r.Percent > at.percent:
-	case at.percent < percentMax && r.To == at.tier:
-		l.say(CodeRecoverOrder, i, "recover.percent", "%d percent are at tier %d already; a ramp only rises", at.percent, at.tier)
-	case at.percent < percentMax:
-		l.say(CodeRecoverOrder, i, "recover.to", "only %d percent are at tier %d; the ramp of one tier ends at 100 before the next begins", at.percent, at.tier)
-	case r.To != at.tier-1:
-		l.say(CodeRecoverOrder, i, "recover.to", "the steps above leave %s at tier %d, and a recovery goes one tier down, to %d", quote(r.Scope), at.tier, at.tier-1)
-	}
 }

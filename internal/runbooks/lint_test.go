@@ -52,6 +52,7 @@ func known() runbooks.Known {
 			}
 			return ""
 		},
+		Bounds: promrules.Bounds,
 	}
 }
 
@@ -127,7 +128,7 @@ func TestLintSaysWhereAndWhat(t *testing.T) {
 		{"a tier beyond the right", "scope: checkout, tier: 2", "scope: checkout, tier: 5", runbooks.CodeOutsideRight, "46:42", "covers tiers 1 to 4, not 5"},
 		{"a tier beyond the service", "scope: checkout, tier: 2", "scope: checkout, tier: 4", runbooks.CodeNoEffect, "46:42", `"checkout" knows 3 tiers and stays at its last`},
 		{"a tier that changes nothing", "scope: checkout, tier: 2", "scope: checkout, tier: 1", runbooks.CodeNoEffect, "46:42", `up to tier 1 no feature of "checkout" changes`},
-		{"a tier that no service is ever at", "probe: {tier: {scope: checkout, is: 1}}", "probe: {tier: {scope: checkout, is: 4}}", runbooks.CodeNeverAnswers, "96:37", `"checkout" has 3 tiers and is never at 4`},
+		{"a tier that no service is ever at", "probe: {tier: {scope: checkout, is: 2}}", "probe: {tier: {scope: checkout, is: 4}}", runbooks.CodeNeverAnswers, "50:37", `"checkout" has 3 tiers and is never at 4`},
 		{"a cap over the right's", `under: "50.00 USD"`, `under: "50.01 USD"`, runbooks.CodeOutsideRight, "58:82", "caps an item at 50.00 USD, not at 50.01 USD"},
 		{"a cap in another currency", `under: "50.00 USD"`, `under: "10.00 EUR"`, runbooks.CodeOutsideRight, "58:82", "not at 10.00 EUR"},
 		{"a tier for a bypass", "control: risk, for: 15m", "tier: 2, for: 15m", runbooks.CodeOutsideRight, "58:49", `"risk-bypass" has no use for "tier": it is of the kind bypass`},

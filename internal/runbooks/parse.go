@@ -19,7 +19,7 @@ import (
 // ".md" has to be the id. A file with v or use_when in its front matter, or with
 // anything that is written like a step, has to keep the format, and the error is
 // an Errors otherwise: every one has a line and a column. Any other Markdown is
-// opened as a check list, Manual.
+// opened as a check list, Manual, unless there is nothing in it.
 func Parse(name string, raw []byte) (*Runbook, error) {
 	p := &problems{file: untrusted.Text(name, maxText)}
 	if len(raw) > MaxFile {
@@ -33,6 +33,10 @@ func Parse(name string, raw []byte) (*Runbook, error) {
 	rb := &Runbook{
 		File: p.file, ID: strings.TrimSuffix(path.Base(p.file), markdownExt),
 		Digest: hex.EncodeToString(sum[:]), Source: slices.Clone(raw), where: make(map[string]Pos),
+	}
+	if strings.TrimSpace(string(raw)) == "" {
+		p.at(Pos{1, 1}, "", CodeMissing, "the file is empty, and an empty check list asks nobody anything; ic runbook new writes one to begin with")
+		return nil, p.err()
 	}
 	pg := scan(raw)
 	rb.fences = pg.shownFences(0, len(pg.lines))

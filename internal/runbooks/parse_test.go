@@ -107,7 +107,7 @@ func TestWhatIsWrongHasALineAndAColumn(t *testing.T) {
 		{"undo and no undo", "undo: {push: {undo: hostfile}}", "undo: {push: {undo: hostfile}}\nirreversible: no idea", "74:15", "here are both"},
 		{"an undo that pushes", "undo: {push: {undo: hostfile}}", "undo: {push: {backend: hostfile}}", "73:24", "not another push"},
 		{"an option twice", "choose: stable", "choose: grows", "39:16", `two options are called "grows"`},
-		{"a decision with one answer", "    - {choose: stable, means: it stays as it is, goto: seen}\n", "", "38:5", "the list has 1 entries; 2 to 9 are possible"},
+		{"a decision with one answer", "    - {choose: stable, means: it stays as it is, goto: seen}\n", "", "38:5", "the list has 1 entry; 2 to 9 are possible"},
 		{"an answer that leads nowhere", "means: it stays as it is, goto: seen", "means: it stays as it is", "39:7", `"goto" is missing`},
 		{"a brace that is not closed", "wait: {for: 10m}", "wait: {for: 10m", "86:1", "not YAML from this line on: did not find expected ',' or '}'"},
 		{"a brace too many", "wait: {for: 10m}", "wait: {for: 10m}}", "86:1", "not YAML from this line on"},

@@ -103,7 +103,6 @@ func TestPlainMarkdownOpensWhateverItIs(t *testing.T) {
 		steps int
 		title string
 	}{
-		"nothing":                 {"", 1, "x"},
 		"no heading":              {"Call the bank.\nThen wait.\n", 1, "x"},
 		"a title only":            {"# Call the bank\n\nNow.\n", 1, "Call the bank"},
 		"underlined headings":     {"Call\n====\n\nNow.\n\nThen\n----\n\nWait.\n", 1, "Call"},

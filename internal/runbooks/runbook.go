@@ -262,6 +262,24 @@ func (c Comparison) Holds(v float64) bool {
 	return false
 }
 
+// possible reports whether a number from low to high can compare so.
+func (c Comparison) possible(low, high float64) bool {
+	switch c.Op {
+	case "<":
+		return low < c.Value
+	case "<=":
+		return low <= c.Value
+	case ">":
+		return high > c.Value
+	case ">=":
+		return high >= c.Value
+	case "==":
+		return low <= c.Value && c.Value <= high
+	default:
+		return low != high || low != c.Value
+	}
+}
+
 // Step finds a step by its id; nil if there is none.
 func (rb *Runbook) Step(id string) *Step {
 	for i := range rb.Steps {

@@ -328,7 +328,11 @@ func (m *mapping) list(key string, low, high int) []*yaml.Node {
 		m.fail(key, CodeSyntax, "a list is expected here ([one, two]), not %s", describe(n))
 		return nil
 	case len(n.Content) < low || len(n.Content) > high:
-		m.fail(key, CodeTooLarge, "the list has %d entries; %d to %d are possible", len(n.Content), low, high)
+		entries := "entries"
+		if len(n.Content) == 1 {
+			entries = "entry"
+		}
+		m.fail(key, CodeTooLarge, "the list has %d %s; %d to %d are possible", len(n.Content), entries, low, high)
 		return nil
 	}
 	return n.Content

@@ -1,12 +1,14 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/decisions"
 	"github.com/degradedmode/ic/internal/incident"
 	"github.com/degradedmode/ic/internal/model"
@@ -137,15 +139,34 @@ func (r *Run) missedQuestion(step *runbooks.Step, st *StepState, id string) *Que
 		return &Question{Step: step.ID, Kind: AskMissed, Text: oneLine("it did not hold in time", o.Value, o.Detail), Options: []Choice{
 			again, {Choose: ChooseGoOn, Means: "go on without it", Goto: after(r.rb, step)}, stop}}
 	case o.State == stNoData && asksOnNoData(step):
-		return &Question{Step: step.ID, Kind: AskNoData, Text: oneLine("there is no answer", o.Detail), Options: []Choice{
+		return &Question{Step: step.ID, Kind: AskNoData, Text: oneLine("there is no answer", cmp.Or(r.byHand(st, id), o.Detail)), Options: []Choice{
 			again, {Choose: ChooseHolds, Means: "you have seen it yourself: say what you saw", Goto: after(r.rb, step)}, stop}}
 	}
 	return nil
 }
 
+// asksOnNoData: the check says so, or it proves an effect that is to ask when it
+// did not hold. What nobody can read, as where a person does it by hand, never
+// holds by itself, and without this question the run could never go on.
 func asksOnNoData(step *runbooks.Step) bool {
 	c := proofOf(step)
-	return c != nil && c.NoData == runbooks.NoDataAsk
+	return c != nil && (c.NoData == runbooks.NoDataAsk || step.Kind.HasEffect() && step.OnTimeout == runbooks.OnAsk)
+}
+
+// byHand is what a person was told to do when an effect was begun that no host
+// verifies; "" otherwise.
+func (r *Run) byHand(st *StepState, id string) string {
+	scene := r.o.Desk.Scene()
+	at := issuedAt(scene.World.Issued, id)
+	if at < 0 || scene.World.Issued[at].Outcome != audit.StateAdvised {
+		return ""
+	}
+	for i := range st.Outcomes {
+		if o := &st.Outcomes[i]; o.ID == id && o.State == stSent {
+			return o.Detail
+		}
+	}
+	return ""
 }
 
 // proofOf is the check that a step holds by.

@@ -10,6 +10,7 @@ import (
 	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/incident"
 	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/internal/policy"
 	"github.com/degradedmode/ic/internal/runbooks"
 )
 
@@ -61,7 +62,8 @@ func (r *Run) look(ctx context.Context, c *runbooks.Check, id string) Evidence {
 	case c.Skew != nil:
 		return skewIs(&s, c.Skew)
 	case c.Bypass != nil:
-		return bypassIs(&s, c.Bypass)
+		scene := r.o.Desk.Scene()
+		return bypassIs(&s, scene.Bundle, c.Bypass)
 	case c.Reach != nil:
 		return r.reaches(c.Reach, id)
 	}
@@ -133,10 +135,12 @@ func skewIs(s *incident.Snapshot, want *runbooks.Skew) Evidence {
 		Holds: s.Skew.Effective*100 >= s.Skew.Hosts*want.AtLeast, Done: s.Skew.Effective, Total: s.Skew.Hosts}
 }
 
-// bypassIs counts hosts on which a grant of the control is in force. Closed needs
-// every host's word for it, and that nothing issued is open.
-func bypassIs(s *incident.Snapshot, want *runbooks.BypassIs) Evidence {
+// bypassIs counts hosts on which a grant of the control is in force, of those that
+// have the control. Closed needs the word of each of them, and that nothing issued is
+// open. Of a control that the policy in force does not have every host is asked.
+func bypassIs(s *incident.Snapshot, b *policy.Bundle, want *runbooks.BypassIs) Evidence {
 	w := &s.World
+	control, known := b.Controls[want.Control]
 	var grants []*model.Directive
 	issued := 0
 	for i := range w.Issued {
@@ -147,17 +151,25 @@ func bypassIs(s *incident.Snapshot, want *runbooks.BypassIs) Evidence {
 			}
 		}
 	}
-	open, silent := 0, 0
+	open, silent, total := 0, 0, 0
 	for i := range w.Hosts {
 		h := &w.Hosts[i]
+		if known && !slices.ContainsFunc(control.Services, func(has string) bool { return slices.Contains(h.Services, has) }) {
+			continue
+		}
+		total++
 		if !h.Reachable || h.Report == nil {
 			silent++
 		} else if slices.ContainsFunc(grants, func(d *model.Directive) bool { return openOn(h, d) }) {
 			open++
 		}
 	}
-	e := Evidence{At: s.At, Done: open, Total: len(w.Hosts),
-		Value: fmt.Sprintf("%s: %d grants in force, open on %d of %d hosts, %d silent", want.Control, issued, open, len(w.Hosts), silent)}
+	grant := "grants"
+	if issued == 1 {
+		grant = "grant"
+	}
+	e := Evidence{At: s.At, Done: open, Total: total,
+		Value: fmt.Sprintf("%s: %d %s in force, open on %d of %d hosts that have it, %d silent", want.Control, issued, grant, open, total, silent)}
 	if want.Is == runbooks.BypassOpen {
 		e.Holds = issued > 0 && open > 0
 		return e

@@ -134,9 +134,12 @@ func (r *Run) act(ctx context.Context, j *job, s *shown, id string, asked bool) 
 	}
 	out := r.outcomeOf(j, stSent)
 	out.Done, out.Total = result.Done, result.Total
-	out.Detail = clean(oneLine(append([]string{out.Detail, result.Detail}, result.Advice...)...), maxValue)
-	for _, line := range result.Advice {
-		r.o.Progress(line)
+	if len(result.Advice) == 0 {
+		out.Detail = clean(oneLine(out.Detail, result.Detail), maxValue)
+	} else { // all of it: whoever takes the run up again has it from here
+		advice := clean(oneLine(append(result.Advice, result.Detail)...), maxAdvice)
+		out.Detail = oneLine(out.Detail, advice)
+		r.o.Progress(advice)
 	}
 	switch {
 	case err == nil:

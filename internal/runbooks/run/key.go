@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/degradedmode/ic/internal/incident"
 	"github.com/degradedmode/ic/internal/runbooks"
 	"github.com/oklog/ulid/v2"
 )
@@ -111,5 +112,5 @@ func Find(all []State, name string) (*State, error) {
 	for _, s := range found {
 		names = append(names, fmt.Sprintf("%s (%s, %s)", s.Run, s.Runbook, s.By))
 	}
-	return nil, fmt.Errorf("%w: several fit, name one: %s", ErrNoRun, strings.Join(names, ", "))
+	return nil, fmt.Errorf("%w: %d runs fit, name one of them: %s", incident.ErrNeeds, len(names), strings.Join(names, ", "))
 }

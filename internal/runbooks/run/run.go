@@ -20,6 +20,7 @@ const (
 	maxSaid   = 1000 // bytes of what a person saw, or of a reason
 	maxValue  = 300  // bytes of a value or a detail in the log
 	maxReason = 200  // bytes of a directive's reason
+	maxAdvice = 4000 // bytes of what a person has to do by hand: a line of the policy, and one for each feature of the tier
 
 	lookEvery   = 2 * time.Second // between two looks at reality, on the fleet's clock
 	askNextName = 2 * time.Minute // after which silence makes the next name of the matrix the one to call

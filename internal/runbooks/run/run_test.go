@@ -183,7 +183,7 @@ func TestTwoRunsOfOneRunbook(t *testing.T) {
 	if s.issued(model.Shed) != 2 {
 		t.Errorf("%d sheds of two runs: their keys do not differ", s.issued(model.Shed))
 	}
-	if _, err := run.Look(run.Options{Desk: other, Clock: s}); !errors.Is(err, run.ErrNoRun) || !strings.Contains(err.Error(), "several fit") {
+	if _, err := run.Look(run.Options{Desk: other, Clock: s}); !errors.Is(err, incident.ErrNeeds) || errors.Is(err, run.ErrNoRun) || !strings.Contains(err.Error(), "2 runs fit, name one of them: ") {
 		t.Errorf("which of two: %v", err)
 	}
 }
