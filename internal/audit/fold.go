@@ -334,6 +334,9 @@ func (f *folding) conclude(id string) {
 		if i.Outcome == "" || rank(word.state) > rank(i.Outcome) {
 			i.Outcome = word.state
 		}
+		if rank(word.state) >= rank(StatePartial) && (i.FirstSeen.IsZero() || word.at.Before(i.FirstSeen)) {
+			i.FirstSeen = word.at
+		}
 		if rank(word.state) < rank(StateCarried) {
 			continue
 		}

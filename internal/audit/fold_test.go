@@ -118,6 +118,9 @@ func TestFoldOfAnIncident(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("issued\n%v, want\n%v", got, want)
 	}
+	if seen := state.Issued[0].FirstSeen; !seen.Equal(noon.Add(5*time.Second)) || !state.Issued[1].FirstSeen.IsZero() {
+		t.Errorf("hosts had the bypass at %s", seen)
+	}
 	if u := state.Unknown(); len(u) != 1 || u[0].Directive.ID != s.ID {
 		t.Errorf("unknown: %+v, want the shed, which was signed and of which nothing was heard", u)
 	}

@@ -26,8 +26,8 @@ type Chain struct {
 	IDs   []string  // the whole chain, live or ended, ascending
 	Live  []string  // its live part
 	Ramp  *Ramp     // the live ramp that holds the tier, if any
-	// Unseen is the id of the recovery step that the next one would follow, if no host
-	// that reports has it: what comes of it is UNKNOWN.
+	// Unseen is the id of what began last, if it is on its way or UNKNOWN and no host that
+	// reports has it: its time has not begun to run.
 	Unseen string
 }
 
@@ -47,7 +47,7 @@ func ChainOf(w *model.World, scope string) Chain {
 		for _, id := range d.IDs {
 			listed[id] = true
 		}
-		c.raise(is)
+		c.raise(w, is)
 	}
 	slices.Sort(c.Live)
 	for id := range listed {
@@ -59,15 +59,15 @@ func ChainOf(w *model.World, scope string) Chain {
 
 // raise takes a live shed or recovery step into account. A shed at the same
 // tier as a ramp is a halt: the ramp no longer holds the tier alone.
-func (c *Chain) raise(is *model.Issued) {
+func (c *Chain) raise(w *model.World, is *model.Issued) {
 	d, begun := &is.Directive, is.Begun()
 	tier := heldTier(d)
 	switch {
 	case tier > c.Tier:
-		c.Tier, c.Since, c.By, c.Ramp, c.Unseen = tier, begun, d.ID, rampOf(is), unseen(is)
+		c.Tier, c.Since, c.By, c.Ramp, c.Unseen = tier, begun, d.ID, rampOf(is), unseen(w, is)
 	case tier == c.Tier:
 		if later(begun, d.ID, c.Since, c.By) {
-			c.Since, c.By, c.Unseen = begun, d.ID, unseen(is)
+			c.Since, c.By, c.Unseen = begun, d.ID, unseen(w, is)
 		}
 		switch r := rampOf(is); {
 		case r == nil:
@@ -105,11 +105,19 @@ func heldTier(d *model.Directive) int {
 	}
 }
 
-func unseen(is *model.Issued) string {
-	if is.Directive.IsRecovery() && is.FirstSeen.IsZero() {
-		return is.Directive.ID
+// unseen is the id of what no host reports. A shed that is known to be nowhere holds
+// nobody; a step of a recovery is gone on from only where it is.
+func unseen(w *model.World, is *model.Issued) string {
+	id := is.Directive.ID
+	pushed := func(o model.Override) bool { return slices.Contains(o.IDs, id) }
+	switch {
+	case !is.FirstSeen.IsZero():
+		return ""
+	case is.Directive.IsRecovery(), is.Outcome == "", len(is.Carried) > 0, slices.ContainsFunc(w.Overrides, pushed):
+		return id
+	default:
+		return ""
 	}
-	return ""
 }
 
 func rampOf(is *model.Issued) *Ramp {

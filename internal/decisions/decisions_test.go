@@ -193,9 +193,9 @@ func TestAStepThatNoHostReportsIsNotGoneOnFrom(t *testing.T) {
 		outcome        model.Outcome
 		code           []model.Code
 	}{
-		{"10 % and no host has it", 10, 2, false, false, "recover", model.Needs, []model.Code{UnseenStep}},
+		{"10 % and no host has it", 10, 2, false, false, "recover", model.Needs, []model.Code{Unseen}},
 		{"10 % and a host has it", 10, 2, true, false, "recover", model.Permitted, nil},
-		{"the last of the tier and no host has it", 100, 2, false, false, "recover", model.Needs, []model.Code{UnseenStep}},
+		{"the last of the tier and no host has it", 100, 2, false, false, "recover", model.Needs, []model.Code{Unseen}},
 		{"two people have looked", 10, 2, false, false, "recover-blind", model.Permitted, nil},
 		{"nothing here reports", 10, 2, false, true, "recover", model.Permitted, nil},
 	} {
@@ -220,6 +220,33 @@ func TestAStepThatNoHostReportsIsNotGoneOnFrom(t *testing.T) {
 				t.Error(Sentence(v.Reasons[0]))
 			}
 		})
+	}
+}
+
+// A shed that is on its way, or of which nothing is known, has not begun to hold: its
+// dwell has not begun. One that is known to be nowhere holds nobody.
+func TestAShedThatNoHostReportsIsNotLeftUnlessItIsNowhere(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		is      model.Issued
+		push    []string
+		blocked bool
+	}{
+		{"nothing is known of it", model.Issued{}, nil, true},
+		{"a carrier has it", model.Issued{Outcome: "carried", Carried: []string{"flags"}}, nil, true},
+		{"a backend carries it", model.Issued{Outcome: "failed"}, []string{id(1)}, true},
+		{"a backend carries another one", model.Issued{Outcome: "failed"}, []string{id(2)}, false},
+		{"no carrier took it", model.Issued{Outcome: "failed"}, nil, false},
+		{"it was looked for", model.Issued{Outcome: "absent"}, nil, false},
+	} {
+		b, w := shop(t, 0), calm()
+		shedAt(w, 1, 2, day0.Add(-time.Hour))
+		c.is.Directive = w.Issued[0].Directive
+		w.Issued[0], w.Overrides = c.is, []model.Override{{Operation: "op", IDs: c.push}}
+		r := draft(t, b, w, Ask{Right: "recover", Tier: NextTier})
+		if got := slices.Contains(codes(Evaluate(b, w, &r)), Unseen); got != c.blocked {
+			t.Errorf("%s: blocked is %v", c.name, got)
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 func TestSheddingIsEasyRecoveringIsSlowOpeningIsHard(t *testing.T) {
 	live := func(d model.Directive) func(*model.World) {
 		d.ID, d.Scope, d.NotBefore = id(1), "*", day0.Add(-time.Hour)
-		return func(w *model.World) { w.Issued = append(w.Issued, model.Issued{Directive: d}) }
+		return func(w *model.World) { w.Issued = append(w.Issued, model.Issued{Directive: d, FirstSeen: d.NotBefore}) }
 	}
 	without := []struct {
 		name   string
@@ -29,6 +29,11 @@ func TestSheddingIsEasyRecoveringIsSlowOpeningIsHard(t *testing.T) {
 		{"command", func(w *model.World) { w.Incident.Lease = model.Lease{} }},
 		{"disk", func(w *model.World) { w.Durable = false }},
 		{"inventory", func(w *model.World) { w.Hosts = nil }},
+		{"a host that reports", func(w *model.World) {
+			for i := range w.Issued {
+				w.Issued[i].FirstSeen = time.Time{}
+			}
+		}},
 	}
 	acts := []struct {
 		name      string
@@ -42,7 +47,7 @@ func TestSheddingIsEasyRecoveringIsSlowOpeningIsHard(t *testing.T) {
 		{"freeze", Ask{Right: "freeze", Lasts: model.Duration(time.Minute)}, nil, model.Tighten, nil},
 		{"end a bypass", Ask{Right: "end-bypass", IDs: []string{id(9)}}, nil, model.Tighten, nil},
 		{"end a shed", Ask{Right: "recover", Tier: NextTier}, live(model.Directive{Kind: model.Shed, Tier: 2}), model.Recover,
-			map[string]model.Code{"signals": SignalUnknown, "command": NoLease}},
+			map[string]model.Code{"signals": SignalUnknown, "command": NoLease, "a host that reports": Unseen}},
 		{"feature on", Ask{Right: "feature-on"}, live(model.Directive{Kind: model.Off, Feature: "recommendations"}), model.Recover,
 			map[string]model.Code{"signals": SignalUnknown, "command": NoLease}},
 		{"end a freeze", Ask{Right: "unfreeze"}, live(model.Directive{Kind: model.Freeze, NotAfter: day0.AddDate(9, 0, 0)}), model.Recover,

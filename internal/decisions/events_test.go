@@ -51,7 +51,7 @@ func TestWhileAnEventRunsOnlyAPersonLeavesItsTier(t *testing.T) {
 		c.event(&event)
 		b, w := eventful(t, map[string]policy.Event{"sale": event}), calm()
 		w.Incident.Lease.Holder = "ladder-controller"
-		w.Issued = []model.Issued{{Directive: model.Directive{ID: id(1), Kind: model.Shed, Tier: c.tier, Scope: c.scope, NotBefore: day0.Add(-time.Hour)}}}
+		w.Issued = []model.Issued{{Directive: model.Directive{ID: id(1), Kind: model.Shed, Tier: c.tier, Scope: c.scope, NotBefore: day0.Add(-time.Hour)}, FirstSeen: day0.Add(-time.Hour)}}
 		r := draft(t, b, w, Ask{Right: "auto-recover", Scope: c.scope, Tier: NextTier, Actor: "ladder-controller"})
 		v := Evaluate(b, w, &r)
 		if !c.deny {
@@ -159,7 +159,7 @@ func TestAnEventIsDueHalfAnHourAhead(t *testing.T) {
 
 func TestAnEventSaysWhatHasStillToEnterItsTier(t *testing.T) {
 	at := func(scope string, tier int) model.Issued {
-		return model.Issued{Directive: model.Directive{ID: id(tier), Kind: model.Shed, Tier: tier, Scope: scope, NotBefore: day0.Add(-time.Hour)}}
+		return model.Issued{Directive: model.Directive{ID: id(tier), Kind: model.Shed, Tier: tier, Scope: scope, NotBefore: day0.Add(-time.Hour)}, FirstSeen: day0.Add(-time.Hour)}
 	}
 	for _, c := range []struct {
 		name   string

@@ -19,7 +19,7 @@ const (
 	OneTier         model.Code = "one-tier"         // N: from, M: to, Wait: for the first step
 	NotNextPercent  model.Code = "not-next-percent" // N: asked, M: next
 	OtherRamp       model.Code = "other-ramp"       // Name: the live ramp
-	UnseenStep      model.Code = "unseen-step"      // Name: id of the step before, which no host reports
+	Unseen          model.Code = "unseen"           // Name: id of what began last, which no host reports
 	IncompleteChain model.Code = "incomplete-chain" // Name: an id of the chain that the ending does not list
 	OtherThing      model.Code = "other-thing"      // Name: an id of another kind or scope, Other: its scope
 	NoExit          model.Code = "no-exit"          // N: tier, 0 for everything but a recovery
@@ -47,7 +47,7 @@ const (
 // soft codes are what time, people or a reading can still bring; the rest is
 // denied.
 var soft = map[model.Code]bool{
-	NoLease: true, Frozen: true, Dwell: true, RampStep: true, UnseenStep: true, SignalUnknown: true, SignalNotGood: true,
+	NoLease: true, Frozen: true, Dwell: true, RampStep: true, Unseen: true, SignalUnknown: true, SignalNotGood: true,
 	NoEvidence: true, NotDurable: true, NoInventory: true, OldInventory: true, NoReason: true,
 	NotRehearsed: true, NoProposal: true, SecondMayCome: true,
 	model.CodeQuorum: true, model.CodeClockUnfit: true, model.CodeOverLive: true,
@@ -85,8 +85,8 @@ func dynamicSentence(r model.Reason) (string, bool) {
 		return fmt.Sprintf("the next step of this ramp is %d %%, not %d %%", r.M, r.N), true
 	case OtherRamp:
 		return fmt.Sprintf("a ramp (%s) is under way: continue that one", r.Name), true
-	case UnseenStep:
-		return fmt.Sprintf("no host that reports has the step before (%s), so what comes of it is UNKNOWN: see that it arrives (ic doctor), or recover-blind, two people", r.Name), true
+	case Unseen:
+		return fmt.Sprintf("no host that reports has %s yet, which the tier rests on, so what comes of it is UNKNOWN: see that it arrives (ic doctor), or recover-blind, two people", r.Name), true
 	case IncompleteChain:
 		return fmt.Sprintf("%s is part of what is in force and not in the list: what has not been seen cannot be ended", r.Name), true
 	case OtherThing:

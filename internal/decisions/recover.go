@@ -36,7 +36,7 @@ func (e *evaluation) recover() {
 		return
 	}
 	if c.Unseen != "" && e.v.Assurance == model.HostHeld {
-		e.add(model.Reason{Code: UnseenStep, Name: c.Unseen})
+		e.add(model.Reason{Code: Unseen, Name: c.Unseen})
 	}
 	if !known || len(tier.Leave) == 0 {
 		// The ladder is not in force, or another one sheds that high: without a

@@ -187,7 +187,7 @@ func id(n int) string { return fmt.Sprintf("01J0000000000000000000%04d", n) }
 // shedAt puts a live shed into the world.
 func shedAt(w *model.World, n, tier int, at time.Time) {
 	w.Issued = append(w.Issued, model.Issued{Directive: model.Directive{
-		ID: id(n), Fleet: "shop", Scope: "*", Kind: model.Shed, Tier: tier, Right: "shed", IssuedAt: at, NotBefore: at}})
+		ID: id(n), Fleet: "shop", Scope: "*", Kind: model.Shed, Tier: tier, Right: "shed", IssuedAt: at, NotBefore: at}, FirstSeen: at})
 }
 
 // step puts a recovery step into the world and ends what it lists.

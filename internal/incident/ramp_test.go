@@ -81,7 +81,7 @@ func TestARampWaitsForAHostToReportItsStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.pass(rung.RampStep.Std())
-	if _, err := s.act(d, decisions.Ask{Right: "recover", Tier: decisions.NextTier}); !errors.Is(err, ErrNeeds) || !strings.Contains(err.Error(), "no host that reports has the step before") {
+	if _, err := s.act(d, decisions.Ask{Right: "recover", Tier: decisions.NextTier}); !errors.Is(err, ErrNeeds) || !strings.Contains(err.Error(), "no host that reports has ") {
 		t.Fatalf("the second step: %v", err)
 	}
 	for _, h := range s.hosts {

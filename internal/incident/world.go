@@ -47,8 +47,9 @@ func (d *Desk) worldOf(h *heard, incident string, state *audit.State) model.Worl
 	return w
 }
 
-// firstSeen writes down since when each directive is in force on a host at all. A time
-// that lies ahead of this console is of a clock that is wrong: it says that, not when.
+// firstSeen writes down since when each directive is in force on a host at all, as
+// hosts count time; what the log says of it stays where no host answers. A clock that
+// is ahead makes a wait longer, never shorter.
 func firstSeen(w *model.World) {
 	at := make(map[string]int, len(w.Issued))
 	for i := range w.Issued {
@@ -64,12 +65,8 @@ func firstSeen(w *model.World) {
 			if !known {
 				continue
 			}
-			is, since := &w.Issued[n], l.Since
-			if since.IsZero() || since.After(w.Now) {
-				since = is.Directive.NotBefore
-			}
-			if is.FirstSeen.IsZero() || since.Before(is.FirstSeen) {
-				is.FirstSeen = since
+			if is := &w.Issued[n]; is.FirstSeen.IsZero() || l.Since.Before(is.FirstSeen) {
+				is.FirstSeen = l.Since
 			}
 		}
 	}

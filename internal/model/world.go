@@ -69,7 +69,7 @@ type Issued struct {
 	Carried   []string  `json:"carried,omitempty"` // carriers that acknowledged it
 	Outcome   string    `json:"outcome,omitempty"` // "" is UNKNOWN
 	// FirstSeen is when the first of the hosts that report it had it in force, by that
-	// host's clock; zero: no host that reports has it.
+	// host's clock, or when the log says that hosts had it; zero: no host is known to.
 	FirstSeen time.Time `json:"first_seen,omitzero"`
 }
 

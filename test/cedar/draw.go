@@ -105,9 +105,8 @@ func drawChain(r *rand.Rand, now int64, n int) chain {
 		c.stepBy = signers()
 		c.percent, c.ids, c.ramp = pick(r, 10, 25, 50), append(c.ids, id(n+1)), id(n)
 		c.stepAt = now - min(now-c.since, pick[int64](r, 10, 30, 119, 120, 500))
-		c.unseen = !often(r, 9)
 	}
-	if !c.unseen {
+	if c.unseen = !often(r, 9); !c.unseen {
 		c.late = pick[int64](r, 0, 0, 0, 1, 5)
 	}
 	return c

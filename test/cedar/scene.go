@@ -30,7 +30,7 @@ type chain struct {
 	ids     []string
 	ramp    string
 	late    int64    // how long after its start the first host had the shed, or the ramp's last step
-	unseen  bool     // no host has the ramp's last step
+	unseen  bool     // no host has it, and nobody knows what became of it
 	shedBy  []string // who signed the shed
 	stepBy  []string // who signed the ramp's last step
 }
@@ -120,17 +120,20 @@ func (o *standing) issued(fleet string) model.Issued {
 func (c *chain) issued(fleet, scope string) []model.Issued {
 	shed := model.Directive{ID: c.ids[0], Fleet: fleet, Scope: scope, Kind: model.Shed, Tier: c.tier, NotBefore: at(c.since)}
 	if c.percent == 0 {
-		return []model.Issued{{Directive: shed, Signers: c.shedBy, FirstSeen: at(c.since + c.late)}}
+		return []model.Issued{{Directive: shed, Signers: c.shedBy, FirstSeen: c.firstSeen(c.since)}}
 	}
 	ramp := model.Directive{
 		ID: c.ids[1], Fleet: fleet, Scope: scope, Kind: model.End, Ends: model.Shed, IDs: c.ids[:1],
 		From: c.tier, To: c.tier - 1, Ramp: c.ramp, Percent: c.percent, NotBefore: at(c.stepAt),
 	}
-	step := model.Issued{Directive: ramp, Signers: c.stepBy, FirstSeen: at(c.stepAt + c.late)}
+	return []model.Issued{{Directive: shed, EndedBy: ramp.ID, Signers: c.shedBy}, {Directive: ramp, Signers: c.stepBy, FirstSeen: c.firstSeen(c.stepAt)}}
+}
+
+func (c *chain) firstSeen(begins int64) time.Time {
 	if c.unseen {
-		step.FirstSeen = time.Time{}
+		return time.Time{}
 	}
-	return []model.Issued{{Directive: shed, EndedBy: ramp.ID, Signers: c.shedBy}, step}
+	return at(begins + c.late)
 }
 
 // history is a reading with a sample every step: no number, then the value.

@@ -243,7 +243,7 @@ func (p *rules) leaving(n int, blind bool) string {
 	if len(tier.Leave) == 0 {
 		return "false"
 	}
-	out = append(out, "(context.chain.percent == 0 || context.chain.seen)")
+	out = append(out, "context.chain.seen")
 	for _, name := range sorted(p.docs.Ladder.Schedule) {
 		e := p.docs.Ladder.Schedule[name]
 		for _, c := range tier.Leave {
