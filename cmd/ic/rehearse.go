@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/degradedmode/ic/internal/drill/scenario"
@@ -20,9 +21,6 @@ import (
 	"github.com/degradedmode/ic/testdata/scenarios"
 	"github.com/spf13/cobra"
 )
-
-// scenarioExtension ends the name of a scenario's file.
-const scenarioExtension = ".scenario"
 
 // rehearsalFlags are what ic rehearse was told.
 type rehearsalFlags struct {
@@ -45,13 +43,15 @@ service or pipeline of yours is asked or told anything.
 
 SCENARIO is the name of one that ships (--list), or of one in the folder --dir, or
 the path of a file. In a terminal the console opens before it, at human speed or
---speed N times as fast: you act, in the seat of the first person or of --as, by hand or
-by a runbook in view 4. The others of the scenario sign what you ask for. --auto plays
-what the scenario says that people do with ic; --script FILE plays the lines of FILE
+--speed N times as fast: you act, in the seat of the first person, of who follows the
+scenario's runbook, or of --as, by hand or by a runbook in view 4. The others of the
+scenario sign what you ask for. At the end the console shows the verdict until you
+leave; who has done nothing has not passed. --auto plays what the scenario says that people do with ic; --script FILE plays the lines of FILE
 instead, written like its section "with ic"; --with RUNBOOK follows a runbook, and so
 does a scenario that names one: from the folder beside the policy, else as it ships. The
 same people are played without ic first, with the same reaction times, and the score
-card holds both against each other and against your last run.
+card holds both against each other and against your last run that was played the same
+way: in the same seat, or unattended.
 
 The exit code is 0 for a rehearsal that passed, and 1 for one that failed, was
 aborted, is inconclusive or whose fault was never injected. --all plays every
@@ -81,16 +81,36 @@ Each run is kept in the folder rehearsals of the state folder, whence the dates
 	p := cmd.Flags()
 	p.StringVar(&f.with, "with", "", "follow this runbook instead of the scenario's own acts: its id, or a path; at the console it lies on the shelf")
 	p.StringVar(&f.as, "as", "", "who follows the runbook, or sits at the console: a role of the policy, or a person of the scenario")
-	p.Uint64Var(&f.seed, "seed", 1, "what chance is drawn from; the same seed gives the same run")
+	f.seed = 1
+	p.Var((*seedFlag)(&f.seed), "seed", "what chance is drawn from; the same seed gives the same run")
 	p.IntVar(&f.speed, "speed", 1, fmt.Sprintf("at the console: how many times faster than real time, 1 to %d", maxSpeed))
 	p.BoolVar(&f.auto, "auto", false, "nobody is asked: the scenario, or the runbook, acts")
 	p.StringVar(&f.script, "script", "", "play the acts in this file")
 	p.StringVar(&f.html, "html", "", "write the score card with the timeline drawn into this file")
 	p.BoolVar(&f.baseline, "baseline", false, "play only what people did without ic")
-	p.BoolVar(&f.all, "all", false, "play every scenario, and print one table")
+	p.BoolVar(&f.all, "all", false, "play every scenario, and print a row for each")
 	p.BoolVar(&f.list, "list", false, "list the scenarios")
 	p.StringVar(&f.dir, "dir", "", "folder of your own scenarios, instead of those that ship")
 	return cmd
+}
+
+// seedFlag is a seed as it is typed.
+type seedFlag uint64
+
+// String implements pflag.Value.
+func (s *seedFlag) String() string { return strconv.FormatUint(uint64(*s), 10) }
+
+// Type implements pflag.Value: a word for the help.
+func (s *seedFlag) Type() string { return "number" }
+
+// Set implements pflag.Value.
+func (s *seedFlag) Set(text string) error {
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return errors.New("a seed is a whole number from 0 to 18446744073709551615")
+	}
+	*s = seedFlag(n)
+	return nil
 }
 
 // check refuses words that do not go together.
@@ -133,13 +153,13 @@ func (f *rehearsalFlags) library() library {
 }
 
 func (l library) names() []string {
-	files, err := fs.Glob(l.files, "*"+scenarioExtension)
+	files, err := fs.Glob(l.files, "*"+scenario.Extension)
 	if err != nil {
 		return nil // the pattern is ours and is well formed
 	}
 	names := make([]string, len(files))
 	for i, file := range files {
-		names[i] = strings.TrimSuffix(file, scenarioExtension)
+		names[i] = strings.TrimSuffix(file, scenario.Extension)
 	}
 	return names
 }
@@ -149,10 +169,10 @@ func (l library) read(word string) (*scenario.Scenario, error) {
 	file := word
 	var raw []byte
 	var err error
-	if strings.ContainsRune(word, filepath.Separator) || strings.HasSuffix(word, scenarioExtension) {
-		raw, err = readBounded(word, scenario.MaxBytes)
+	if strings.ContainsRune(word, filepath.Separator) || strings.HasSuffix(word, scenario.Extension) {
+		raw, err = readSome(word, scenario.MaxBytes+1) // what is too long is said with its place
 	} else {
-		file = word + scenarioExtension
+		file = word + scenario.Extension
 		raw, err = fs.ReadFile(l.files, file)
 	}
 	switch {
@@ -163,10 +183,23 @@ func (l library) read(word string) (*scenario.Scenario, error) {
 		return nil, fail(exitUsage, "read the scenario: %w", err)
 	}
 	s, err := scenario.Parse(file, raw, scenario.Shop())
+	if err == nil {
+		err = s.Named(file)
+	}
 	if err != nil {
 		return nil, fail(exitUsage, "%w", err)
 	}
 	return s, nil
+}
+
+// readSome reads the beginning of a file.
+func readSome(path string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, most))
 }
 
 // shipped is one line of the list of scenarios.

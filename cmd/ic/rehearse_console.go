@@ -42,7 +42,6 @@ type rehearsal struct {
 	person scenario.Person
 	desk   *incident.Desk
 	speed  int
-	alarms int // that this person has acted after; owned by the world
 
 	calls context.Context // of everything that the console has asked the world for
 	hush  func()          // ends them: nobody will hear the answers
@@ -324,25 +323,22 @@ func (r *rehearsal) happened(e score.Event) {
 	r.post(string(e.Kind), func() { r.run.Happened(e) })
 }
 
-// acts says that the person acts now. The first act after an alarm is the answer to
-// it. What a step of a runbook does was said when the step was taken.
+// attends says that the person asks the console for something: a dialog, a plan, an
+// act. The first of it after an alarm is the answer to the alarm.
+func (r *rehearsal) attends() {
+	r.post("attends", func() { r.run.Acknowledge(r.person.Name) })
+}
+
+// acts says that the person acts now. What a step of a runbook does was said when the
+// step was taken.
 func (r *rehearsal) acts(ctx context.Context) {
 	if inStep(ctx) {
 		return
 	}
+	r.attends()
 	r.post("acts", func() {
 		if played := r.run.Record().Played; played != nil {
 			played.Acts++
-		}
-		alarms := 0
-		for _, e := range r.run.Record().Events {
-			if e.Kind == score.Alarm {
-				alarms++
-			}
-		}
-		if alarms > r.alarms {
-			r.alarms = alarms
-			r.run.Happened(score.Event{Kind: score.Acknowledged, Who: r.person.Name})
 		}
 	})
 }
@@ -373,4 +369,3 @@ func (r *rehearsal) asked() {
 		}
 	})
 }
-

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -95,7 +97,7 @@ func (a *app) rehearse(cmd *cobra.Command, word string, f *rehearsalFlags) error
 		if r, err = p.play(cmd.Context(), s, f.seed, score.WithIC); err != nil {
 			return err
 		}
-		r.Played, r.Script = unattended(s, f), script
+		r.Played, r.Script = unattended(s, f, r), script
 		out, err = p.conclude(r, base, f)
 	}
 	if err != nil {
@@ -109,7 +111,7 @@ func (a *app) rehearse(cmd *cobra.Command, word string, f *rehearsalFlags) error
 
 // unattended is who acts with nobody at a console: a file, the scenario, or a runbook
 // in somebody's hands.
-func unattended(s *scenario.Scenario, f *rehearsalFlags) *score.Played {
+func unattended(s *scenario.Scenario, f *rehearsalFlags, r *score.Record) *score.Played {
 	played := &score.Played{By: score.ByMachine}
 	taken := s.Follow()
 	switch {
@@ -122,6 +124,9 @@ func unattended(s *scenario.Scenario, f *rehearsalFlags) *score.Played {
 		if person, err := s.Seat(f.as); err == nil {
 			played.Who, played.Role = person.Name, person.Role
 		}
+	}
+	if f.with == "" || taken != nil { // --with acts in the place of a scenario that takes no runbook
+		played.Planned(len(s.IC), r)
 	}
 	return played
 }
@@ -233,8 +238,8 @@ func (r *rehearsed) notes() []string {
 	return out
 }
 
-// rehearseAll plays everything that ships. It goes on after a failure: one table
-// says everything.
+// rehearseAll plays everything that ships. It goes on after a failure: the
+// tables say everything.
 func (a *app) rehearseAll(cmd *cobra.Command, f *rehearsalFlags) error {
 	p, err := a.player(cmd)
 	if err != nil {
@@ -263,7 +268,7 @@ func (a *app) rehearseAll(cmd *cobra.Command, f *rehearsalFlags) error {
 			if err != nil {
 				return err
 			}
-			r.Played = unattended(s, f)
+			r.Played = unattended(s, f, r)
 			one, err := p.keep(r, base)
 			if err != nil {
 				return err
@@ -277,37 +282,25 @@ func (a *app) rehearseAll(cmd *cobra.Command, f *rehearsalFlags) error {
 	return a.print(out, func(w io.Writer) { writeAll(w, out) })
 }
 
-// writeAll is one table: a row for each run, and below it what is wrong.
+// writeAll is a row for each run in two tables, how fast and at what cost, and below
+// them what is wrong.
 func writeAll(w io.Writer, all []rehearsed) {
-	var text strings.Builder
-	t := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "  scenario\tverdict\tdetect\tdecide\teffect\tstabilise\trecover\tunscored\timpact\twithout ic\t")
-	for i := range all {
-		s := &all[i].Score
-		values := map[string]score.Row{}
-		for _, row := range s.Rows() {
-			values[row.Name] = row
-		}
-		name, mark := s.Scenario, score.VerdictMark(s.Verdict)
-		if s.Mode != score.WithIC {
-			name += " (" + string(s.Mode) + ")"
-		}
-		if mark == score.Plain && !all[i].good() {
-			mark = score.Abnormal
-		}
-		fmt.Fprintf(t, "%s %s\t%s\t", mark.Glyph(), name, s.Verdict)
-		for _, axis := range []string{"detect", "decide", "effect on 95 %", "stabilise", "recover", "unscored", "customer impact"} {
-			fmt.Fprintf(t, "%s\t", values[axis].Value)
-		}
-		if row := values["customer impact"]; len(row.Others) > 0 {
-			fmt.Fprintf(t, "%s\t", row.Others[0])
-		}
-		fmt.Fprintln(t)
+	writeTable(w, all, 1, "verdict\tdetect\tdecide\teffect\tstabilise\trecover", func(s *score.Score, values map[string]string) []string {
+		return []string{string(s.Verdict), values["detect"], values["decide"], values["effect on 95 %"], values["stabilise"], values["recover"]}
+	})
+	currency := ""
+	if len(all) > 0 {
+		currency = all[0].Score.Axes.Currency
 	}
-	t.Flush()
-	for line := range strings.Lines(text.String()) {
-		fmt.Fprintf(w, "%s  %s\n", model.Rehearsing, strings.TrimRight(line, " \n"))
-	}
+	fmt.Fprintf(w, "%s\n%s  with ic and without it: orders that no check saw and orders lost (%s), minutes of impact\n", model.Rehearsing, model.Rehearsing, orElse(currency, "UNKNOWN"))
+	writeTable(w, all, 2, "unscored\twithout\tlost\twithout\timpact\twithout", func(s *score.Score, _ map[string]string) []string {
+		base := &score.Axes{}
+		if at := slices.IndexFunc(s.Against, func(o score.Other) bool { return o.Mode == score.Baseline }); at >= 0 {
+			base = &s.Against[at].Axes
+		}
+		a := &s.Axes
+		return []string{dollars(a.UnscoredCents), dollars(base.UnscoredCents), dollars(a.LostCents), dollars(base.LostCents), impactMinutes(a.ImpactMS), impactMinutes(base.ImpactMS)}
+	})
 	for i := range all {
 		for _, why := range all[i].Score.Why {
 			fmt.Fprintf(w, "%s  X %s: %s\n", model.Rehearsing, all[i].Score.Scenario, why)
@@ -319,4 +312,48 @@ func writeAll(w io.Writer, all []rehearsed) {
 			fmt.Fprintf(w, "%s  ! %s is worse than the last run: %s\n", model.Rehearsing, all[i].Score.Scenario, worse)
 		}
 	}
+}
+
+// writeTable is a table with the scenarios at its side, gap columns between two
+// values: at 100 columns the names of those that ship leave room for no more.
+func writeTable(w io.Writer, all []rehearsed, gap int, heads string, row func(*score.Score, map[string]string) []string) {
+	var text strings.Builder
+	t := tabwriter.NewWriter(&text, 0, 0, gap, ' ', 0)
+	fmt.Fprintf(t, "  scenario\t%s\t\n", heads)
+	for i := range all {
+		s := &all[i].Score
+		values := map[string]string{}
+		for _, r := range s.Rows() {
+			values[r.Name] = r.Value
+		}
+		name, mark := s.Scenario, score.VerdictMark(s.Verdict)
+		if s.Mode == score.NoSecondBypass {
+			name = "- without a second bypass" // the row above is the same scenario
+		}
+		if mark == score.Plain && !all[i].good() {
+			mark = score.Abnormal
+		}
+		fmt.Fprintf(t, "%s %s\t%s\t\n", mark.Glyph(), name, strings.Join(row(s, values), "\t"))
+	}
+	t.Flush()
+	for line := range strings.Lines(text.String()) {
+		fmt.Fprintf(w, "%s  %s\n", model.Rehearsing, strings.TrimRight(line, " \n"))
+	}
+}
+
+// dollars is an amount without its cents, which compares more easily.
+func dollars(cents *int64) string {
+	if cents == nil {
+		return "UNKNOWN"
+	}
+	return strconv.FormatInt((*cents+50)/100, 10)
+}
+
+// impactMinutes are customer-impact minutes with one decimal.
+func impactMinutes(ms *int64) string {
+	if ms == nil {
+		return "UNKNOWN"
+	}
+	tenths := (*ms + 3_000) / 6_000
+	return fmt.Sprintf("%d.%d", tenths/10, tenths%10)
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/drill/freshness"
 	"github.com/degradedmode/ic/internal/measures"
+	"github.com/degradedmode/ic/internal/runbooks"
 	"github.com/spf13/cobra"
 )
 
@@ -30,6 +33,7 @@ type effect struct {
 	What            string    `json:"what"`
 	At              time.Time `json:"at"`
 	Scenario        string    `json:"scenario"`
+	Played          string    `json:"played"` // person, machine or script; "": the run does not say
 	EffectMS        *int64    `json:"effect_ms"`
 	ErrorsBeforePPM *int64    `json:"errors_before_ppm"`
 	ErrorsAfterPPM  *int64    `json:"errors_after_ppm"`
@@ -88,6 +92,9 @@ func (a *app) reportInput(cmd *cobra.Command, since string, outages []string) (*
 		return nil, nil, err
 	}
 	out := &reported{Since: in.Since, Until: in.Now, Effects: []effect{}, Problems: []string{}}
+	if in.Runbooks, err = onShelf(runbooksOf(c)); err != nil {
+		out.Problems = append(out.Problems, err.Error())
+	}
 	listed, err := audit.List(c.State)
 	if err != nil {
 		return nil, nil, err
@@ -115,6 +122,27 @@ func (a *app) reportInput(cmd *cobra.Command, since string, outages []string) (*
 		a.code = exitIntegrity
 	}
 	return in, out, nil
+}
+
+// onShelf is the ids of the runbooks in a folder. Where there is no folder there is
+// nothing to practise.
+func onShelf(dir string) ([]string, error) {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the runbooks: %w", err)
+	}
+	defer root.Close()
+	names, err := runbooks.Names(root.FS())
+	if err != nil {
+		return nil, fmt.Errorf("list the runbooks: %w", err)
+	}
+	for i := range names {
+		names[i] = strings.TrimSuffix(names[i], ".md")
+	}
+	return names, nil
 }
 
 func sinceOf(text string, now time.Time) (time.Time, error) {
@@ -173,7 +201,7 @@ func (r *reported) write(w io.Writer, all bool) {
 			stale++
 		}
 		if f.Stale || all {
-			fmt.Fprintf(t, "%s %s\t%s\t%s\t%s\n", mark, f.Name, dateOr(f.Simulated), dateOr(f.Live), f.Why)
+			fmt.Fprintf(t, "%s %s\t%s\t%s\t%s\n", mark, f.Name, dateOr(f.Simulated)+r.playedBy(f), dateOr(f.Live), f.Why)
 		}
 	}
 	t.Flush()

@@ -4,11 +4,15 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/degradedmode/ic/internal/drill/freshness"
+	"github.com/degradedmode/ic/internal/measures"
+	"github.com/degradedmode/ic/internal/model"
 )
 
 // effectsOf lists what was measured, by name.
@@ -16,25 +20,42 @@ func effectsOf(dates map[string]freshness.Practice) []effect {
 	out := []effect{}
 	for _, name := range slices.Sorted(maps.Keys(dates)) {
 		p := dates[name]
-		out = append(out, effect{What: name, At: p.At, Scenario: p.Scenario, EffectMS: p.Effect.EffectMS,
+		played := ""
+		if p.Played != nil {
+			played = string(p.Played.By)
+		}
+		out = append(out, effect{What: name, At: p.At, Scenario: p.Scenario, Played: played, EffectMS: p.Effect.EffectMS,
 			ErrorsBeforePPM: p.Effect.ErrorsBeforePPM, ErrorsAfterPPM: p.Effect.ErrorsAfterPPM,
 			ImpactBeforePPM: p.Effect.ImpactBeforePPM, ImpactAfterPPM: p.Effect.ImpactAfterPPM})
 	}
 	return out
 }
 
+// playedBy is who played the rehearsal that a simulated date is of, in brackets: a
+// machine that has practised something is not a person who has. The date of a tier
+// may be that of the tier of every service.
+func (r *reported) playedBy(f *measures.Freshness) string {
+	for i := range r.Effects {
+		e := &r.Effects[i]
+		if e.Played != "" && e.At.Equal(f.Simulated) && (e.What == f.Name || strings.HasPrefix(e.What, "tier/"+model.AnyScope+"/") && path.Base(e.What) == path.Base(f.Name)) {
+			return " (" + e.Played + ")"
+		}
+	}
+	return ""
+}
+
 func writeEffects(w io.Writer, all []effect) {
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "REHEARSAL  measured in simulation\ton 95 % of hosts\terrors\timpact\tin\t")
+	fmt.Fprintln(t, "REHEARSAL  measured in simulation\ton 95 % of hosts\terrors\timpact\tin\tplayed by\t")
 	for i := range all {
 		e := &all[i]
 		took := "UNKNOWN"
 		if e.EffectMS != nil {
 			took = (time.Duration(*e.EffectMS) * time.Millisecond).Round(time.Second).String()
 		}
-		fmt.Fprintf(t, "REHEARSAL  %s\t%s\t%s\t%s\t%s\t\n", e.What, took,
-			change(e.ErrorsBeforePPM, e.ErrorsAfterPPM), change(e.ImpactBeforePPM, e.ImpactAfterPPM), e.Scenario)
+		fmt.Fprintf(t, "REHEARSAL  %s\t%s\t%s\t%s\t%s\t%s\t\n", e.What, took,
+			change(e.ErrorsBeforePPM, e.ErrorsAfterPPM), change(e.ImpactBeforePPM, e.ImpactAfterPPM), e.Scenario, orElse(e.Played, "UNKNOWN"))
 	}
 	t.Flush()
 }

@@ -44,6 +44,7 @@ type Span struct {
 // Input is everything that is known.
 type Input struct {
 	Bundle    *policy.Bundle
+	Runbooks  []string // ids of those on the shelf
 	Incidents []Incident
 	Simulated map[string]time.Time // last practice in simulation, by name
 	Outages   []Span               // full outages, as a person has written them down; nil: nobody has

@@ -242,3 +242,32 @@ func TestWhatIsOldOrDatedAheadIsStale(t *testing.T) {
 		t.Errorf("live %v", live)
 	}
 }
+
+// A runbook is on the shelf, a feature is in the policy, and neither is named by a
+// right: both want practice. What a rehearsal has practised and nobody asks for is
+// listed, and is not stale.
+func TestRunbooksAndFeaturesWantPracticeAndEveryDateIsListed(t *testing.T) {
+	in := input(t)
+	in.Runbooks = []string{"payment-risk-down", "prometheus-blind"}
+	in.Simulated["runbook/prometheus-blind"] = ago(hour)
+	in.Simulated["feature/recommendations"] = ago(hour)
+	in.Simulated["runbook/of-somebody-else"] = ago(2 * Quarter)
+	in.Simulated["tier/*/1"] = ago(hour)
+	list := Practice(in)
+	for name, stale := range map[string]bool{
+		"runbook/payment-risk-down": true, "runbook/prometheus-blind": false, "feature/recommendations": false, "feature/reviews": true,
+		"runbook/of-somebody-else": false, "tier/edge/1": false, "tier/edge/2": true,
+	} {
+		if f := named(t, list, name); f.Stale != stale {
+			t.Errorf("%+v, want stale %v", f, stale)
+		}
+	}
+	if f := named(t, list, "runbook/of-somebody-else"); !strings.HasPrefix(f.Why, "in neither the policy nor") {
+		t.Errorf("%+v", f)
+	}
+	for _, f := range list {
+		if f.Name == "feature/place-order" || strings.HasPrefix(f.Name, "tier/*/") {
+			t.Errorf("%+v wants practice", f)
+		}
+	}
+}

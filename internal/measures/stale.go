@@ -10,6 +10,7 @@ import (
 	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/directive"
 	"github.com/degradedmode/ic/internal/model"
+	"github.com/degradedmode/ic/internal/policy"
 )
 
 // Quarter is how old the last practice of anything may be where the policy says
@@ -24,24 +25,63 @@ type Freshness struct {
 	WithinS   int64     `json:"within_s"`  // how old it may be
 	LiveOnly  bool      `json:"live_only"` // the policy wants it live (rehearsed_within)
 	Stale     bool      `json:"stale"`
-	Why       string    `json:"why"` // of a stale one
+	Why       string    `json:"why"` // of a stale one, and of one that nothing asks for
 }
 
-// Practice lists everything of the policy that wants practice, by name.
+// Practice lists everything of the policy and of the shelf that wants practice, and
+// what else has a date, by name.
 func Practice(in *Input) []Freshness {
-	live := Live(in.Incidents)
-	names := map[string]time.Duration{} // 0: any practice within a quarter
-	runbooks := map[string]bool{}
+	live, wants := Live(in.Incidents), in.wants()
+	names := maps.Clone(wants)
+	for _, dates := range []map[string]time.Time{in.Simulated, live} {
+		for name := range dates {
+			if _, ok := wants[name]; !ok && !everywhere(name) {
+				names[name] = 0
+			}
+		}
+	}
+	out := make([]Freshness, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		f := in.freshness(name, names[name], dateOf(live, name))
+		if _, ok := wants[name]; !ok {
+			f.Stale, f.Why = false, "in neither the policy nor the folder of runbooks: it wants no practice"
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// wants is what has to be practised, and how old that may be; 0: any practice within
+// a quarter.
+func (in *Input) wants() map[string]time.Duration {
+	names, anyOff := map[string]time.Duration{}, false
+	runbook := func(id string) {
+		if id != "" {
+			names["runbook/"+id] = 0
+		}
+	}
 	for _, name := range in.Bundle.RightNames() {
 		r, _, _ := in.Bundle.Right(name)
 		names[name] = r.RehearsedWithin.Std()
-		runbooks[r.Runbook] = true
-		if r.Kind == model.Off && r.Feature != model.AnyScope {
+		runbook(r.Runbook)
+		switch {
+		case r.Kind != model.Off:
+		case r.Feature != model.AnyScope:
 			names["feature/"+r.Feature] = 0
+		default:
+			anyOff = true
 		}
 	}
 	for name := range in.Bundle.Signals {
-		runbooks[in.Bundle.Signals[name].Runbook] = true
+		runbook(in.Bundle.Signals[name].Runbook)
+	}
+	for _, id := range in.Runbooks {
+		runbook(id)
+	}
+	for name := range in.Bundle.Features {
+		if anyOff && in.Bundle.Features[name].Class != policy.Critical { // a critical one is never switched off
+			names["feature/"+name] = 0
+		}
 	}
 	for name := range in.Bundle.Backends {
 		names["backend/"+name] = 0
@@ -51,17 +91,11 @@ func Practice(in *Input) []Freshness {
 			names[fmt.Sprintf("tier/%s/%d", name, n)] = 0
 		}
 	}
-	for id := range runbooks {
-		if id != "" {
-			names["runbook/"+id] = 0
-		}
-	}
-	out := make([]Freshness, 0, len(names))
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		out = append(out, in.freshness(name, names[name], dateOf(live, name)))
-	}
-	return out
+	return names
 }
+
+// everywhere: a tier of every service is no thing of its own, it is a tier of each.
+func everywhere(name string) bool { return strings.HasPrefix(name, "tier/"+model.AnyScope+"/") }
 
 // dateOf is a date by name. A tier of every service is a tier of each.
 func dateOf(dates map[string]time.Time, name string) time.Time {

@@ -174,6 +174,26 @@ func TestARehearsalSaysWhoseSeatItIs(t *testing.T) {
 	}
 }
 
+// Names that count on are said by the first and the last; what does not is named.
+func TestNamesThatCountOnAreARun(t *testing.T) {
+	for want, names := range map[string]string{
+		"edge-01 to edge-03, risk-1, risk-2":      "edge-01 edge-02 edge-03 risk-1 risk-2",
+		"a-8, a-9, a-11":                          "a-8 a-9 a-11",
+		"a-8 to a-10":                             "a-8 a-9 a-10",
+		"a-08, a-9, a-10":                         "a-08 a-9 a-10",
+		"one, two, three":                         "one two three",
+		"b-99999999999999999999, b-1, c-1 to c-3": "b-99999999999999999999 b-1 c-1 c-2 c-3",
+		"a-1 to a-3, a-5 to a-7":                  "a-1 a-2 a-3 a-5 a-6 a-7",
+	} {
+		if got := joined(runsOf(strings.Fields(names))); got != want {
+			t.Errorf("%s: %q, want %q", names, got, want)
+		}
+	}
+	if got := runsOf(nil); got != nil {
+		t.Errorf("nobody is %q", got)
+	}
+}
+
 // Sixty files that get the same are one entry that names all of them.
 func TestEqualChangesOfAPlanAreReadOnce(t *testing.T) {
 	p := &incident.BreakPlan{Changes: []incident.BreakChange{{Target: "edge-01"}, {Target: "edge-02", Owner: "deploy"}, {Target: "edge-03"}, {Target: "edge-04", Before: "x"}}}

@@ -203,7 +203,7 @@ func changeFacts(p *incident.BreakPlan) []fact {
 	}
 	var list []fact
 	for _, key := range order {
-		where := joined(targets[key])
+		where := joined(runsOf(targets[key]))
 		if n := len(targets[key]); n > 1 {
 			where = fmt.Sprintf("%d targets: %s", n, where)
 		}

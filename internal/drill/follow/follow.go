@@ -92,12 +92,28 @@ func Follows(rb *runbooks.Runbook) func(context.Context, *scenario.Run, *inciden
 	}
 }
 
+// desk is the person's desk, which tells the record what was pushed.
+type desk struct {
+	*incident.Desk
+	f *follower
+}
+
+// Push goes through a pipeline of the rehearsal.
+func (d *desk) Push(ctx context.Context, plan incident.BreakPlan, asked bool, progress func(incident.Progress)) (incident.Result, error) {
+	began := d.f.r.Now()
+	result, err := d.Desk.Push(ctx, plan, asked, progress)
+	if err == nil {
+		d.f.r.Pushed(began, d.f.person.Name, &plan, &result)
+	}
+	return result, err
+}
+
 // act is everything that the person does with the runbook.
 func (f *follower) act(ctx context.Context, d *incident.Desk) error {
 	w := f.r.World()
 	var err error
 	f.run, err = run.Start(ctx, run.Options{
-		Desk: d, Runbook: f.rb, Signature: runbooks.Signature{State: runbooks.Unsigned},
+		Desk: &desk{d, f}, Runbook: f.rb, Signature: runbooks.Signature{State: runbooks.Unsigned},
 		Clock: w.Kernel().HostClock("desk/" + f.person.Name), Rand: w.Kernel().Stream("runbook"), Wait: w.Sleep, Query: f.query,
 	})
 	if err != nil {

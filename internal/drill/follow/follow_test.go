@@ -134,6 +134,8 @@ baseline
 with runbook files
   on cpu abnormal ines do shed tier 1 scope *
   then ines follow
+
+expect    ic tier of edge = 1
 `
 
 const files = `---
@@ -197,6 +199,29 @@ func TestAPushThatIsUnknownIsReadAgainAndNotRepeated(t *testing.T) {
 	}
 }
 
+// What a runbook pushes is practised like what a person pushes: it was ordered, and
+// the hosts have said that it is in force.
+func TestAPushOfARunbookIsPractised(t *testing.T) {
+	rb, err := runbooks.Parse("files.md", fmt.Appendf(nil, files, runbooks.OnAsk))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := strings.NewReplacer("at 10s    inject hosts-paused\n", "", "at 9m     clear hosts-paused\n", "").Replace(cutOff)
+	s, err := scenario.Parse("cut-off.scenario", []byte(whole), scenario.Shop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := scenario.Play(t.Context(), s, scenario.Options{Seed: 1, Mode: score.WithIC, State: t.TempDir(), Follows: Follows(rb)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	card := score.Of(r, score.Options{})
+	at := slices.IndexFunc(card.Practised, func(p score.Practised) bool { return p.What == "backend/hostfile" })
+	if at < 0 || card.Practised[at].EffectMS == nil {
+		t.Errorf("practised: %+v, of %+v", card.Practised, r.Events)
+	}
+}
+
 // earlyNight is a peak that is over, and a runbook that is taken before the policy's calm
 // minutes are.
 const earlyNight = `scenario  early
@@ -217,6 +242,8 @@ baseline
 with runbook back
   on cpu abnormal ines do shed tier 1 scope *
   on 5m ines follow
+
+expect    ic moves of edge >= 1
 `
 
 const backBook = `---

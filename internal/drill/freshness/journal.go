@@ -200,12 +200,13 @@ func prune(dir string) error {
 }
 
 // Last is the latest run of the same scenario, mode, runbook, script and seed as s
-// that was played by the same kind of player in the same seat, or nil.
+// that was played by the same kind of player in the same seat, or nil. One in which
+// nobody did anything is nothing to be better or worse than.
 func Last(runs []Run, s *score.Score) *Run {
 	wanted := (&Run{Score: *s}).kin()
 	var found *Run
 	for i := range runs {
-		if runs[i].kin() == wanted && (found == nil || cmp.Compare(runs[i].At.Unix(), found.At.Unix()) >= 0) {
+		if runs[i].kin() == wanted && runs[i].Score.Played.Idle() == "" && (found == nil || cmp.Compare(runs[i].At.Unix(), found.At.Unix()) >= 0) {
 			found = &runs[i]
 		}
 	}
@@ -218,7 +219,7 @@ func LastOther(runs []Run, s *score.Score) *Run {
 	var found *Run
 	for i := range runs {
 		one := &runs[i].Score
-		if one.Scenario == s.Scenario && one.Mode == s.Mode && (found == nil || !runs[i].At.Before(found.At)) {
+		if one.Scenario == s.Scenario && one.Mode == s.Mode && one.Played.Idle() == "" && (found == nil || !runs[i].At.Before(found.At)) {
 			found = &runs[i]
 		}
 	}

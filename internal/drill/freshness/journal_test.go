@@ -163,11 +163,15 @@ func TestLastIsOneThatWasPlayedTheSameWay(t *testing.T) {
 	if got := Last(runs, &faster.Score); got == nil || got.Score.Played != ines {
 		t.Errorf("the last of ines is %+v", got)
 	}
+	idle := by(noon.Add(30*time.Minute), &score.Played{By: score.ByPerson, Who: "ines", Due: 2})
+	if got := Last(append(runs, idle), &faster.Score); got == nil || got.Score.Played != ines {
+		t.Errorf("ines was held against a run in which nobody did anything: %+v", got)
+	}
 	fiona := by(noon, &score.Played{By: score.ByPerson, Who: "fiona"})
 	if got := Last(runs, &fiona.Score); got != nil {
 		t.Errorf("fiona never sat there, and was last %+v", got)
 	}
-	if got := LastOther(runs, &fiona.Score); got == nil || got.Score.Played.Who != "dev" {
+	if got := LastOther(append(runs, idle), &fiona.Score); got == nil || got.Score.Played.Who != "dev" {
 		t.Errorf("the last of anybody is %+v", got)
 	}
 	scripted := by(noon, &score.Played{By: score.ByMachine, Who: "ines"})

@@ -210,10 +210,11 @@ func (r *Run) recover(ctx context.Context, d *desk, step *Step) error {
 		}
 		wait := recoverLook
 		if preview.Verdict.Outcome == model.Permitted {
-			if err := r.confirm(ctx, d, step, &preview); err != nil {
+			switch err := r.confirm(ctx, d, step, &preview); {
+			case errors.Is(err, incident.ErrDenied), errors.Is(err, incident.ErrNeeds): // it has changed since the look: look again
+			case err != nil:
 				return err
-			}
-			if through != "" {
+			case through != "":
 				_ = r.pushBy(ctx, d, step, through) // what came of it is written down; the next look shows it
 			}
 		} else {
@@ -247,7 +248,7 @@ func (r *Run) waitsFor(step *Step, p *incident.Preview, said map[string]bool) ti
 		wait = max(wait, min(one.Wait.Std(), time.Minute)) // how long it takes may change meanwhile
 		if key := string(one.Code) + one.Name; !said[key] && i < len(p.Reasons) {
 			said[key] = true
-			r.Happened(score.Event{Kind: score.Step, Who: step.Who, What: "waits: " + string(one.Code), Detail: p.Reasons[i]})
+			r.Happened(score.Event{Kind: score.Step, Who: step.Who, What: score.Waits + string(one.Code), Detail: p.Reasons[i]})
 		}
 	}
 	return wait
@@ -264,16 +265,10 @@ func (r *Run) pushBy(ctx context.Context, d *desk, step *Step, backend string) e
 	if err != nil {
 		return r.reported(step, "", err)
 	}
-	began := r.Now().Milliseconds()
+	began := r.Now()
 	result, err := d.Push(ctx, plan, true, func(incident.Progress) {})
 	if err == nil {
-		what := "push " + backend
-		for _, kind := range []score.EventKind{score.Decided, score.Issued} {
-			r.Happened(score.Event{AtMS: began, Kind: kind, Who: step.Who, What: what, ID: plan.Operation})
-		}
-		if result.State == incident.Effective {
-			r.Happened(score.Event{Kind: score.Effective, Who: step.Who, What: what, ID: plan.Operation, Done: result.Done, Total: result.Total})
-		}
+		r.Pushed(began, step.Who, &plan, &result)
 	}
 	return r.reported(step, result.Detail, err)
 }

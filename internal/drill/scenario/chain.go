@@ -92,7 +92,7 @@ func (r *Run) begins(step *Step, at time.Duration) {
 	r.chain.when = at
 	when := r.start.Add(at)
 	begin := func() {
-		r.acknowledge(step.Who)
+		r.Acknowledge(step.Who)
 		r.chain.at++
 		r.chain.when = unknown
 		if r.chain.at < len(r.chain.steps) && r.chain.steps[r.chain.at].Cue.Kind != CueThen {

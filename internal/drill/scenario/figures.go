@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/degradedmode/ic/internal/drill/score"
+	"github.com/degradedmode/ic/internal/model"
 )
 
 // overMinute is the window of a share of errors: one second's noise is no figure.
@@ -72,7 +73,7 @@ func since(r *score.Record, name string) (int64, bool) {
 		if e.Kind == score.Injected && (from < 0 || e.AtMS < from) {
 			from = e.AtMS
 		}
-		if e.Kind == kind && (to < 0 || e.AtMS < to) {
+		if e.Kind == kind && (to < 0 || e.AtMS < to) && e.What != string(model.Ping) {
 			to = e.AtMS
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/degradedmode/ic/internal/drill/faults"
+	"github.com/degradedmode/ic/internal/drill/score"
 	"github.com/degradedmode/ic/internal/drill/shop"
 	"github.com/degradedmode/ic/internal/policy/templates"
 )
@@ -16,7 +17,12 @@ type Known struct {
 	People   []string
 	Services []string
 	Signals  []string
-	Features []string
+	Features []string // that pages of the shop are made of: the flags of a baseline
+
+	// Of the policy that the desks obey.
+	Rights         []string
+	Backends       []string
+	PolicyFeatures []string
 }
 
 // Shop is the simulated shop.
@@ -33,12 +39,22 @@ func Shop() Known {
 		Services: []string{shop.Catalog, shop.Checkout, shop.Edge, shop.PaymentRisk},
 		Signals:  []string{templates.CheckoutErrors, templates.CheckoutP99, templates.CPU, templates.PaymentRiskUp},
 		Features: []string{shop.AlsoViewed, shop.Badges, shop.ProductPage, shop.Recommendations, shop.Reviews, shop.Search},
+		Rights: []string{
+			"auto-recover", "auto-shed", "end-bypass", "feature-off", "feature-on", "freeze", "ping", "recover", "recover-blind",
+			"risk-bypass-expired-policy", "risk-bypass-medium-alone", "risk-bypass-medium-orders", "risk-bypass-small-orders",
+			"shed", "shed-4", "unfreeze",
+		},
+		Backends: []string{"git", "hostfile"},
+		PolicyFeatures: []string{
+			"browse-catalog", "delivery-dates", "personal-prices", "place-order", "product-images", "recently-viewed",
+			"recommendations", "reviews", "search-suggest", "sign-in", "stock-counts",
+		},
 	}
 }
 
 // ladder is who acts where a machine does: the naive ladder of a baseline, which
 // the player runs. With ic it is the policy's own controller.
-const ladder = "ladder"
+const ladder = score.Ladder
 
 // keywords in the order in which they stand in a file.
 var keywords = [...]string{
@@ -178,6 +194,9 @@ type verb struct {
 	text    string
 	section section
 }
+
+// allBackends is every backend, for a check.
+const allBackends = "all"
 
 // verbFollow takes the scenario's runbook and follows it to its end.
 const verbFollow = "follow"

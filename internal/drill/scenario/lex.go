@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"slices"
@@ -44,6 +45,7 @@ type word struct {
 type line struct {
 	n      int
 	inside bool // indented: it belongs to a section
+	odd    bool // it has a character that must not be there, or is too long
 	words  []word
 	text   string // without the indentation
 	indent int
@@ -83,7 +85,9 @@ func (l *line) word(i int) string {
 // lines cuts a text into statements. Empty ones and comments are left out.
 func (p *parser) lines(raw []byte) []line {
 	if len(raw) > MaxBytes {
-		p.fail(1, 1, "the file has %d bytes; a scenario has less than 2 MiB", len(raw))
+		at := raw[:MaxBytes]
+		last := at[bytes.LastIndexByte(at, '\n')+1:]
+		p.fail(1+bytes.Count(at, []byte{'\n'}), 1+utf8.RuneCount(last), "the file goes on here; a scenario has less than 2 MiB")
 		return nil
 	}
 	var out []line
@@ -95,10 +99,12 @@ func (p *parser) lines(raw []byte) []line {
 		}
 		if len(text) > MaxLine {
 			p.fail(n, 1, "the line has %d bytes; at most %d are read", len(text), MaxLine)
+			out = append(out, oddLine(n, text[:64]))
 			continue
 		}
 		if col, what := odd(text); col > 0 {
 			p.fail(n, col, "%s is not allowed in a scenario: text is printable, in UTF-8, with spaces and line feeds", what)
+			out = append(out, oddLine(n, text))
 			continue
 		}
 		trimmed := strings.TrimLeft(text, " ")
@@ -111,6 +117,17 @@ func (p *parser) lines(raw []byte) []line {
 		out = append(out, l)
 	}
 	return out
+}
+
+// oddLine is what can be said of a line that is not read: how it begins.
+func oddLine(n int, text string) line {
+	trimmed := strings.TrimLeft(text, " \t")
+	l := line{n: n, odd: true, indent: len(text) - len(trimmed), text: trimmed}
+	l.inside = l.indent > 0
+	if fields := strings.Fields(trimmed); len(fields) > 0 {
+		l.words = []word{{fields[0], l.indent + 1}}
+	}
+	return l
 }
 
 // odd is the column of the first character that must not be there.
@@ -162,13 +179,20 @@ func meant(got string, known []string) string {
 	if len(known) == 0 {
 		return "there is none"
 	}
-	sorted := slices.Clone(known)
-	slices.Sort(sorted)
-	if len(got) <= 60 {
-		best := slices.MinFunc(sorted, func(a, b string) int { return cmp.Compare(policy.Distance(got, a), policy.Distance(got, b)) })
-		if policy.Distance(got, best)*2 <= max(len(best), 3) {
-			return fmt.Sprintf("did you mean %q?", best)
-		}
+	if best := nearest(got, known); best != "" {
+		return fmt.Sprintf("did you mean %q?", best)
 	}
-	return "there is " + strings.Join(sorted, ", ")
+	return "there is " + strings.Join(slices.Sorted(slices.Values(known)), ", ")
+}
+
+// nearest is what was probably meant, or "".
+func nearest(got string, known []string) string {
+	if len(got) > 60 || len(known) == 0 {
+		return ""
+	}
+	best := slices.MinFunc(slices.Sorted(slices.Values(known)), func(a, b string) int { return cmp.Compare(policy.Distance(got, a), policy.Distance(got, b)) })
+	if policy.Distance(got, best)*2 > max(len(best), 3) {
+		return ""
+	}
+	return best
 }

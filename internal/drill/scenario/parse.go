@@ -15,7 +15,7 @@ import (
 // it will be played on. The error is Errors: everything that is wrong, up to
 // MaxErrors.
 func Parse(file string, raw []byte, known Known) (*Scenario, error) {
-	p := &parser{file: shownFile(file), known: known, s: &Scenario{}, seen: make(map[string]int), last: -1}
+	p := &parser{file: shownFile(file), known: known, s: &Scenario{}, seen: make(map[string]int), begun: make(map[string]bool), last: -1}
 	p.check(p.lines(raw))
 	if len(p.errs) > 0 {
 		slices.SortStableFunc(p.errs, func(a, b ErrorAt) int {
@@ -40,9 +40,10 @@ type parser struct {
 	known   Known
 	s       *Scenario
 	errs    Errors
-	seen    map[string]int // line of a keyword that stands once, and of other things that do
-	last    int            // rank of the keyword before
-	section section        // that an indented line belongs to
+	seen    map[string]int  // line of a keyword that stands once, and of other things that do
+	begun   map[string]bool // what stands there and could not be read: it is not missing as well
+	last    int             // rank of the keyword before
+	section section         // that an indented line belongs to
 }
 
 func (p *parser) fail(line, col int, format string, args ...any) {
@@ -74,12 +75,23 @@ func (p *parser) check(lines []line) {
 	// against them; a file in another order is told so once.
 	for i := range lines {
 		l := &lines[i]
-		if l.inside {
+		switch {
+		case l.odd:
+			p.unread(l)
+		case l.inside:
+			n, acts := len(p.errs), len(p.s.Baseline)+len(p.s.IC)
 			p.step(l)
-			continue
+			if len(p.errs) > n && len(p.s.Baseline)+len(p.s.IC) == acts {
+				p.begun[string(p.section)] = true
+			}
+		default:
+			p.section = sectionNone
+			n := len(p.errs)
+			p.statement(l)
+			if len(p.errs) > n {
+				p.begun[l.word(0)] = true
+			}
 		}
-		p.section = sectionNone
-		p.statement(l)
 	}
 	p.complete(lines)
 }
@@ -89,19 +101,22 @@ func (p *parser) statement(l *line) {
 	r := rank(keyword)
 	if r < 0 {
 		p.at(l, 0, "unknown word %s: %s", shown(keyword), meant(keyword, keywords[:]))
+		if near := nearest(keyword, keywords[:]); near != "" {
+			p.stands(near)
+		}
 		return
 	}
 	if r < p.last {
 		p.at(l, 0, "%q is out of order: it stands before %q; acts of people are indented", keyword, keywords[p.last])
-		return
 	}
-	p.last = r
+	p.last = r // of what follows only what is out of order again is said
 	if !slices.Contains(many[:], keyword) && !p.once(l, 0, strconv.Quote(keyword)) {
+		p.stands(keyword)
 		return
 	}
 	switch keyword {
 	case "scenario":
-		p.s.Name = p.name(l, 1)
+		p.s.Name, p.s.named = p.name(l, 1), ErrorAt{File: p.file, Line: l.n, Column: l.col(1)}
 		p.end(l, 2)
 	case "title":
 		p.s.Title = p.sentence(l)
@@ -112,11 +127,8 @@ func (p *parser) statement(l *line) {
 	case "fleet":
 		p.fleet(l)
 	case "lasts":
-		p.s.Lasts = p.span(l, 1, MaxLasts)
+		p.s.Lasts = p.some(l, 1, "a scenario lasts longer than nothing")
 		p.end(l, 2)
-		if p.s.Lasts == 0 {
-			p.at(l, 1, "a scenario lasts longer than nothing")
-		}
 	case "people":
 		p.person(l)
 	case "shop":
@@ -191,6 +203,16 @@ func (p *parser) span(l *line, i int, most time.Duration) time.Duration {
 	return d.Std()
 }
 
+// some is a duration that is not nothing; none says why there is no such thing.
+func (p *parser) some(l *line, i int, none string) time.Duration {
+	n := len(p.errs)
+	d := p.span(l, i, MaxLasts)
+	if d == 0 && len(p.errs) == n {
+		p.at(l, i, "%s", none)
+	}
+	return d
+}
+
 // moment is a time of the scenario.
 func (p *parser) moment(l *line, i int) time.Duration {
 	d := p.span(l, i, MaxLasts)
@@ -212,8 +234,9 @@ func (p *parser) whole(l *line, i int, most int64) int64 {
 
 func (p *parser) fleet(l *line) {
 	p.of(l, 1, "fleet", []string{"shop"})
+	said := len(p.errs)
 	n := int(p.whole(l, 2, MaxHosts))
-	if n != 0 && n < 12 {
+	if n < 12 && len(p.errs) == said {
 		p.at(l, 2, "a shop has at least 12 hosts: one of each service on each side of a partition")
 	}
 	p.s.Hosts = n
@@ -223,10 +246,14 @@ func (p *parser) fleet(l *line) {
 // person: people NAME ROLE reacts 4m [acts 1m] | people NAME ROLE absent
 func (p *parser) person(l *line) {
 	one := Person{Name: p.of(l, 1, "person", p.known.People), Role: l.word(2)}
+	if one.Name == "" {
+		p.begun["person"] = true // whoever is meant has a line
+	}
 	if one.Role != "" {
 		one.Role = p.name(l, 2)
 	}
 	if one.Name != "" && !p.once(l, 1, "person "+one.Name) {
+		p.begun["person"] = true // somebody else may be meant
 		return
 	}
 	switch l.word(3) {
@@ -234,10 +261,11 @@ func (p *parser) person(l *line) {
 		one.Absent = true
 		p.end(l, 4)
 	case "reacts":
-		one.Reacts = p.span(l, 4, MaxLasts)
+		const none = "nobody acts in no time: a person needs a second at least"
+		one.Reacts = p.some(l, 4, none)
 		one.Acts = one.Reacts
 		if l.word(5) == "acts" {
-			one.Acts = p.span(l, 6, MaxLasts)
+			one.Acts = p.some(l, 6, none)
 			p.end(l, 7)
 		} else {
 			p.end(l, 5)
@@ -276,7 +304,14 @@ func (p *parser) setting(l *line) {
 	if !p.once(l, 1, strings.TrimSpace("shop "+info.name+" "+one.Of)) {
 		return
 	}
-	one.Value, i = p.value(l, i, info.unit)
+	switch {
+	case info.unit != percent:
+		one.Value, i = p.value(l, i, info.unit)
+	case info.of: // how busy a station is
+		one.Value, i = p.share(l, i, million, info.name+" can be"), i+2
+	default:
+		one.Value, i = p.share(l, i, MaxLoad, info.name+" can be"), i+2
+	}
 	p.end(l, i)
 	p.s.Shop = append(p.s.Shop, one)
 }
@@ -287,8 +322,9 @@ func (p *parser) expires(l *line) {
 		p.at(l, 1, `of the policy can be said only when it is over: "policy expires TIME"`)
 		return
 	}
+	n := len(p.errs)
 	p.s.Expires = p.moment(l, 2)
-	if p.s.Expires < time.Second {
+	if p.s.Expires < time.Second && len(p.errs) == n {
 		p.at(l, 2, "the policy has to be in force when the scenario begins: it expires after 1s at the earliest")
 	}
 	p.end(l, 3)
@@ -296,8 +332,13 @@ func (p *parser) expires(l *line) {
 
 // happening: at TIME inject FAULT | clear FAULT | load SHARE
 func (p *parser) happening(l *line) {
+	said := len(p.errs)
 	one := Happening{Line: l.n, At: p.moment(l, 1), Verb: l.word(2)}
-	if n := len(p.s.World); n > 0 && one.At < p.s.World[n-1].At {
+	if n := len(p.s.World); len(p.errs) > said {
+		if n > 0 {
+			one.At = p.s.World[n-1].At // what follows is not out of order as well
+		}
+	} else if n > 0 && one.At < p.s.World[n-1].At {
 		p.at(l, 1, "%s is out of order: the line before is at %s", model.Duration(one.At), model.Duration(p.s.World[n-1].At))
 	}
 	switch one.Verb {
@@ -305,6 +346,7 @@ func (p *parser) happening(l *line) {
 		one.Fault = l.word(3)
 		if all := slices.Concat(p.known.Faults, p.known.Shocks); !slices.Contains(all, one.Fault) {
 			p.at(l, 3, "this world has no fault %s: %s", shown(one.Fault), meant(one.Fault, all))
+			p.begun["fault"] = true // the one that is meant may be cleared
 		} else if slices.Contains(p.known.Shocks, one.Fault) {
 			if one.Verb == "clear" {
 				p.at(l, 3, "%s is over at once and needs no clearing", one.Fault)
@@ -314,12 +356,14 @@ func (p *parser) happening(l *line) {
 				break
 			}
 		} else if _, ok := p.seen[key]; !ok {
-			p.at(l, 3, "%s is cleared and was not injected before", one.Fault)
+			if !p.begun["fault"] {
+				p.at(l, 3, "%s is cleared and was not injected before", one.Fault)
+			}
 		} else {
 			delete(p.seen, key) // it may come again
 		}
 	case "load":
-		one.Load, _ = p.value(l, 3, percent)
+		one.Load = p.share(l, 3, MaxLoad, "the demand can be")
 		p.end(l, 5)
 	default:
 		p.at(l, 2, "unknown word %s: %s", shown(one.Verb), meant(one.Verb, []string{"inject", "clear", "load"}))
@@ -341,6 +385,7 @@ func (p *parser) with(l *line) {
 		p.andLadder(l, 3)
 	default:
 		p.at(l, 1, `after "with" comes "ic" or "runbook NAME", and "and ladder" if the policy's controller runs`)
+		p.stands("with")
 	}
 }
 
@@ -384,38 +429,4 @@ func (p *parser) fitted(l *line) {
 	}
 	one.Value, one.Why = strings.Join(value, " "), l.rest(i+1)
 	p.s.Fitted = append(p.s.Fitted, one)
-}
-
-// complete says what is missing, at the end of the file.
-func (p *parser) complete(lines []line) {
-	n, col := 1, 1
-	if len(lines) > 0 {
-		last := &lines[len(lines)-1]
-		n, col = last.n, last.col(len(last.words))
-	}
-	for _, keyword := range []string{"scenario", "title", "source", "fleet", "lasts"} {
-		if _, ok := p.seen[strconv.Quote(keyword)]; !ok {
-			p.fail(n, col, "the scenario has no %q line", keyword)
-		}
-	}
-	if len(p.s.Why) == 0 {
-		p.fail(n, col, `the scenario does not say why: at least one "why" line tells its story`)
-	}
-	if len(p.s.Baseline) == 0 {
-		p.fail(n, col, "the scenario has no baseline: without what people did before, nobody knows what ic changes")
-	}
-	if len(p.s.IC) == 0 && p.s.Runbook == "" && !p.s.Ladder {
-		p.fail(n, col, `the scenario says nothing of what is done with ic: add "with ic" and its acts, or "with runbook NAME"`)
-	}
-	if p.s.Runbook != "" && p.s.Follow() == nil {
-		p.fail(n, col, `nobody takes the runbook: add an act like "on SIGNAL abnormal PERSON follow" under "with runbook"`)
-	}
-	for i := range p.s.Expect {
-		if e := &p.s.Expect[i]; p.s.Runbook != "" && e.Mode == score.NoSecondBypass {
-			p.fail(e.Line, 1, "the run without a second bypass leaves acts of the scenario out: there is none of a runbook")
-		}
-	}
-	if len(p.s.World) == 0 && len(p.s.Series) == 0 {
-		p.fail(n, col, "nothing happens in the scenario: it has no \"at\" line and no series")
-	}
 }

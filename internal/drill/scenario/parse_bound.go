@@ -27,7 +27,7 @@ func (p *parser) bound(l *line, i int, within bool) Bound {
 	i = p.figureWhen(l, i, info, &one.Figure, within)
 	if slices.Contains(operators[:], l.word(i)) {
 		one.Op = l.word(i)
-		one.Value, i = p.value(l, i+1, info.unit)
+		one.Value, i = p.figure(l, i+1, info)
 		p.end(l, i)
 		return one
 	}
@@ -36,14 +36,33 @@ func (p *parser) bound(l *line, i int, within bool) Bound {
 		return one
 	}
 	one.Op = opWithin
-	one.Value, i = p.value(l, i, info.unit)
+	one.Value, i = p.figure(l, i, info)
 	if l.word(i) != opWithin || l.word(i+2) != "%" {
 		p.at(l, i, `after the figure comes a comparison (%s) and a value, or a value and "within N %%"`, strings.Join(operators[:], " "))
 		return one
 	}
-	one.Within, i = p.value(l, i+1, percent)
-	p.end(l, i)
+	one.Within = p.share(l, i+1, MaxWithin, "a figure may differ by")
+	p.end(l, i+3)
 	return one
+}
+
+// figure is a value that the figure can have: no share of anything is more than all
+// of it.
+func (p *parser) figure(l *line, i int, info *figureInfo) (v int64, next int) {
+	if info.unit == percent {
+		return p.share(l, i, million, "a share can be"), i + 2
+	}
+	return p.value(l, i, info.unit)
+}
+
+// share is a share (ppm) of at most most.
+func (p *parser) share(l *line, i int, most int64, what string) int64 {
+	v, _ := p.value(l, i, percent)
+	if v > most {
+		p.at(l, i, "%s is more than %s, the most that %s", percent.print(v), percent.print(most), what)
+		return 0
+	}
+	return v
 }
 
 const opWithin = "within"

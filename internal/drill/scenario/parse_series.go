@@ -29,7 +29,11 @@ func (p *parser) series(l *line) {
 		p.at(l, 1, `a recorded series is written "series every 30s NAME{label=\"value\"} VALUES"`)
 		return
 	}
+	n := len(p.errs)
 	one := Series{Line: l.n, Every: p.span(l, 2, MaxLasts), Text: l.rest(3)}
+	if len(p.errs) > n {
+		return
+	}
 	if one.Every < minEvery {
 		p.at(l, 2, "samples are at least %s apart", minEvery)
 		return

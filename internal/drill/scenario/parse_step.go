@@ -11,6 +11,7 @@ import (
 // step: CUE PERSON VERB WORDS..., indented in a section.
 func (p *parser) step(l *line) {
 	if p.section == sectionNone {
+		p.begun[l.word(0)] = true
 		p.at(l, 0, `an indented line belongs under "baseline", "with ic" or "with runbook NAME"`)
 		return
 	}
@@ -24,20 +25,20 @@ func (p *parser) step(l *line) {
 		return
 	}
 	one := Step{Line: l.n}
-	i := p.cue(l, baseline, len(*into) == 0, &one.Cue)
+	said := len(p.errs)
+	i := p.cue(l, baseline, len(*into) == 0 && !p.begun[string(p.section)], &one.Cue)
 	if i < 0 {
 		return
 	}
+	timed := len(p.errs) == said
 	one.Who = l.word(i)
 	if !baseline || one.Who != ladder {
 		one.Who = p.of(l, i, "person", p.known.People)
-		if who := p.personNamed(one.Who); one.Who != "" && who == nil {
-			p.at(l, i, `%s acts and has no "people" line, so nobody knows how fast`, one.Who)
-		} else if one.Who != "" && who.Absent {
-			p.at(l, i, "%s is absent and cannot act", one.Who)
-		}
+		p.acts(l, i, one.Who)
 	}
-	p.inOrder(l, *into, one.Cue)
+	if timed {
+		p.inOrder(l, *into, one.Cue)
+	}
 	v := verbNamed(l.word(i+1), p.section)
 	if v == nil {
 		p.at(l, i+1, "unknown act %s: %s", shown(l.word(i+1)), meant(l.word(i+1), verbNames(p.section)))
@@ -53,6 +54,19 @@ func (p *parser) step(l *line) {
 	}
 	p.arguments(l, i+2, &one)
 	*into = append(*into, one)
+}
+
+// acts refuses somebody of whom nobody knows how fast he acts, once.
+func (p *parser) acts(l *line, i int, name string) {
+	who, key := p.personNamed(name), "nobody "+name
+	switch {
+	case name == "" || who == nil && (p.begun["person"] || p.seen[key] > 0):
+	case who == nil:
+		p.seen[key] = l.n
+		p.at(l, i, `%s acts and has no "people" line, so nobody knows how fast`, name)
+	case who.Absent:
+		p.at(l, i, "%s is absent and cannot act", name)
+	}
 }
 
 // cue reads what a step waits for and returns the word behind it, -1 if there is
@@ -111,8 +125,7 @@ func (p *parser) inOrder(l *line, before []Step, c Cue) {
 	}
 }
 
-// arguments checks the words after a verb as far as they can be known here; the
-// names of rights and backends are the policy's.
+// arguments checks the words after a verb.
 func (p *parser) arguments(l *line, i int, s *Step) {
 	switch s.Verb {
 	case "flag":
@@ -130,8 +143,11 @@ func (p *parser) arguments(l *line, i int, s *Step) {
 		p.doWords(l, i)
 	case "recover":
 		p.recoverWords(l, i)
-	case "check", "push":
-		p.name(l, i)
+	case "check":
+		p.of(l, i, "backend", append(slices.Clone(p.known.Backends), allBackends))
+		p.end(l, i+1)
+	case "push":
+		p.of(l, i, "backend", p.known.Backends)
 		p.end(l, i+1)
 	case verbFollow:
 		if p.once(l, i-1, strconv.Quote(verbFollow)) {
@@ -175,9 +191,7 @@ func (p *parser) ladderSteps(l *line, i int, s *Step) {
 		p.at(l, i+2, "%s", verbNamed("steps", sectionBaseline).text)
 		return
 	}
-	if p.span(l, i+3, MaxLasts) == 0 {
-		p.at(l, i+3, "a ladder looks every so often, not all the time")
-	}
+	p.some(l, i+3, "a ladder looks every so often, not all the time")
 	p.end(l, i+4)
 }
 
@@ -193,7 +207,7 @@ func (p *parser) command(l *line, i int) {
 
 // doWords: RIGHT, then pairs of a word and its value in any order, each once.
 func (p *parser) doWords(l *line, i int) {
-	p.name(l, i)
+	p.of(l, i, "right", p.known.Rights)
 	given := map[string]bool{}
 	for i++; i < len(l.words); {
 		w := l.word(i)
@@ -208,9 +222,9 @@ func (p *parser) doWords(l *line, i int) {
 		case "tier":
 			p.whole(l, i+1, 4)
 		case "feature":
-			p.name(l, i+1)
+			p.of(l, i+1, "feature of the policy", p.known.PolicyFeatures)
 		case "for":
-			p.span(l, i+1, MaxLasts)
+			p.some(l, i+1, "an order lasts longer than nothing")
 		case "under":
 			p.value(l, i+1, cents)
 			i++
@@ -231,7 +245,11 @@ func (p *parser) recoverWords(l *line, i int) {
 	}
 	p.whole(l, i+2, 3)
 	for i += 3; l.word(i) == "with" || l.word(i) == "through" && l.word(i+2) != "with"; i += 2 {
-		p.name(l, i+1)
+		if l.word(i) == "with" {
+			p.of(l, i+1, "right", p.known.Rights)
+		} else {
+			p.of(l, i+1, "backend", p.known.Backends)
+		}
 	}
 	p.end(l, i)
 }

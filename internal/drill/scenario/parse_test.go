@@ -3,12 +3,18 @@ package scenario
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/degradedmode/ic/internal/drill/score"
+	"github.com/degradedmode/ic/internal/drill/sim"
+	"github.com/degradedmode/ic/internal/policy/templates"
 )
 
 const whole = `scenario  small-night
@@ -114,13 +120,13 @@ func TestWhatIsWrongHasALineAColumnAndASentence(t *testing.T) {
 		{"a tab", "A small night", "A\tnight", `2:12: a tab is not allowed`},
 		{"bytes that are no text", "A small night", "A \xff night", `2:13: a byte that is no UTF-8`},
 		{"CRLF", "source    ours\n", "source    ours\r\n", `3:15: a carriage return is not allowed`},
-		{"a second title", "source    ours", "title     again", `3:1: "title" stands in line 2 already`},
+		{"a second title", "source    ours", "title     again\nsource    ours", `3:1: "title" stands in line 2 already`},
 		{"a second person", "dev operator reacts 90s", "ines operator reacts 90s", `9:11: person ines stands in line 8 already`},
 		{"a fault twice", "at 5m     load 150.25 %", "at 5m     inject payment-risk-down", `16:18: fault payment-risk-down stands in line 15 already`},
 		{"a clear without its fault", "at 0s     inject payment-risk-down", "at 0s     inject auto-heal", `17:17: payment-risk-down is cleared and was not injected before`},
 		{"time that runs back", "at 5m     load", "at 40m    load", `17:4: 35m is out of order: the line before is at 40m`},
 		{"acts that run back", "at 30m ladder", "at 2m ladder", `24:6: 2m is out of order: the act in line 22 waits for 5m`},
-		{"a keyword at the wrong place", "fleet     shop 60\n", "fitted    a = b because c\n", `6:1: `},
+		{"a keyword at the wrong place", "fleet     shop 60\n", "fitted    a = b because c\nfleet     shop 60\n", `7:1: "fleet" is out of order: it stands before "fitted"`},
 		{"an act outside", "fleet     shop 60", "  fleet   shop 60", `6:3: an indented line belongs under "baseline", "with ic" or "with runbook NAME"`},
 		{"an act with ic by the clock", "on 20m dev command", "at 20m dev command", `30:3: with ic nobody acts by the clock`},
 		{"then with nothing before", "on checkout-errors abnormal ines do", "then ines do", `27:3: "then" needs an act before it`},
@@ -163,6 +169,34 @@ func TestWhatIsWrongHasALineAColumnAndASentence(t *testing.T) {
 		{"a series that is none", "1+1x4 _x3 7", "one two", `14:18: the series cannot be read`},
 		{"a series of nothing", "1+1x4 _x3 7", "", `14:18: the series has no values`},
 		{"a series of NaN", "1+1x4 _x3 7", "1 NaN", `write _ for a scrape that brought nothing`},
+		{"a right that the policy lacks", "do risk-bypass-small-orders", "do risk-bypas-small-orders", `27:39: unknown right "risk-bypas-small-orders": did you mean "risk-bypass-small-orders"?`},
+		{"a right of a recovery", "with recover\n", "with recovr\n", `31:39: unknown right "recovr": did you mean "recover"?`},
+		{"a recovery through nothing", "with recover\n", "through hostfiles\n", `31:42: unknown backend "hostfiles": did you mean "hostfile"?`},
+		{"a backend that the policy lacks", "push git", "push hostfiles", `28:18: unknown backend "hostfiles": did you mean "hostfile"?`},
+		{"a check of nothing", "ines push git", "ines check hostfil", `28:19: unknown backend "hostfil": did you mean "hostfile"?`},
+		{"a feature that the policy lacks", "risk-bypass-small-orders scope checkout for", "feature-off feature recomendations for", `27:59: unknown feature of the policy "recomendations": did you mean "recommendations"?`},
+		{"an order of nothing", "for 10m under", "for 0s under", `27:83: an order lasts longer than nothing`},
+		{"a keyword that is misspelt", "fleet     shop", "flet      shop", `6:1: unknown word "flet": did you mean "fleet"?`},
+		{"a section that is misspelt", "baseline\n", "basline\n", `21:1: unknown word "basline": did you mean "baseline"?`},
+		{"a section twice", "with ic\n", "baseline\n  at 40m dev decides nothing\n\nwith ic\n", `26:1: "baseline" stands in line 21 already`},
+		{"a number of YAML's", "lasts     45m", "lasts     05000", `7:11: "05000" is no duration`},
+		{"no time at all", "lasts     45m", "lasts     0s", `7:11: a scenario lasts longer than nothing`},
+		{"a fleet of no host", "shop 60", "shop 0", `6:16: a shop has at least 12 hosts`},
+		{"somebody who is there at once", "reacts 90s", "reacts 0s", `9:31: nobody acts in no time`},
+		{"somebody who acts at once", "acts 1m", "acts 0s", `8:41: nobody acts in no time`},
+		{"somebody whose name is misspelt", "people    ines", "people    inez", `8:11: unknown person "inez": did you mean "ines"?`},
+		{"a fault that is misspelt and cleared", "inject payment-risk-down", "inject payment-risk-dwn", `15:18: this world has no fault "payment-risk-dwn"`},
+		{"people that are misspelt", "people    dev", "peple     dev", `9:1: unknown word "peple": did you mean "people"?`},
+		{"people with a tab", "people    dev", "people\tdev", `9:7: a tab is not allowed`},
+		{"a fault with a tab", "at 0s     inject", "at 0s\tinject", `15:6: a tab is not allowed`},
+		{"a time that cannot be read", "at 5m     load", "at 5      load", `16:4: "5" is no duration`},
+		{"a cue that cannot be read", "  on checkout-errors abnormal ines do", "  when checkout-errors abnormal ines do", `27:3: unknown word "when"`},
+		{"a share of more than all", "checkout at 7m 18 %", "checkout at 7m 148 %", `34:45: 148 % is more than 100 %, the most that a share can be`},
+		{"a figure that may be anything", "within 10 %", "within 148 %", `34:57: 148 % is more than 100 %, the most that a figure may differ by`},
+		{"a service that is busier than it can be", "busy of edge 9.5 %", "busy of edge 109.5 %", `11:24: 109.5 % is more than 100 %, the most that busy can be`},
+		{"a demand beyond all measure", "load 150.25 %", "load 999999 %", `16:16: 999999 % is more than 10000 %, the most that the demand can be`},
+		{"nothing is expected with ic", "expect    ic impact < 12.5 min\nexpect    ic-no-second-bypass denied of quorum <= 3\n", "", `nothing is expected of the run with ic, which could only pass`},
+		{"acts with a tab", "  at 5m dev flag bypass-risk on\n  then ines override bypass-risk on\n  at 30m ladder", "\tat 30m ladder", `22:1: a tab is not allowed`},
 		{"a histogram", "1+1x4 _x3 7", "{{schema:0 sum:1}}", `14:18: a series is numbers`},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -170,10 +204,16 @@ func TestWhatIsWrongHasALineAColumnAndASentence(t *testing.T) {
 			if text == whole {
 				t.Fatalf("%q is not in the scenario", c.old)
 			}
+			if strings.Contains(c.new, "with runbook") && !strings.Contains(c.want, "second bypass") {
+				text = strings.Replace(text, "expect    ic-no-second-bypass denied of quorum <= 3\n", "", 1) // there is none of a runbook
+			}
 			_, err := Parse("x", []byte(text), Shop())
 			var all Errors
 			if !errors.As(err, &all) || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("got %v, want %q", err, c.want)
+			}
+			if len(all) != 1 {
+				t.Errorf("one fault is %d sentences: %v", len(all), err)
 			}
 			for _, e := range all {
 				if e.Line < 1 || e.Column < 1 || strings.ContainsAny(e.Text, "\n\x1b") {
@@ -186,7 +226,7 @@ func TestWhatIsWrongHasALineAColumnAndASentence(t *testing.T) {
 
 func TestLongFilesAreRefusedBeforeTheyAreRead(t *testing.T) {
 	for what, c := range map[string]struct{ text, want string }{
-		"2 MiB":           {strings.Repeat("# a line\n", 2<<20/9+1), "x:1:1: the file has"},
+		"2 MiB":           {strings.Repeat("# a line\n", 2<<20/9+1), "x:233017:8: the file goes on here; a scenario has less than 2 MiB"},
 		"too many lines":  {strings.Repeat("\n", MaxLines+1), "has more than 20000 lines"},
 		"a long line":     {"title " + strings.Repeat("a", MaxLine), "the line has 65542 bytes"},
 		"a thousand ills": {strings.Repeat("nonsense\n", 5000), `x:1:1: unknown word "nonsense"`},
@@ -198,6 +238,44 @@ func TestLongFilesAreRefusedBeforeTheyAreRead(t *testing.T) {
 		var all Errors
 		if errors.As(err, &all); len(all) > MaxErrors {
 			t.Errorf("%s: %d errors at once", what, len(all))
+		}
+	}
+}
+
+func TestAScenarioIsCalledLikeItsFile(t *testing.T) {
+	s, err := Parse("drills/small.scenario", []byte(whole), Shop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Named("drills/small-night.scenario"); err != nil {
+		t.Error(err)
+	}
+	want := `drills/small.scenario:1:11: the scenario is called "small-night" and its file "small": they have the same name`
+	if err := s.Named("drills/small.scenario"); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// What a scenario may name is what its world has: nothing else is understood, and
+// nothing that there is is refused.
+func TestWhatAScenarioMayNameIsWhatThePolicyHas(t *testing.T) {
+	w, err := sim.New(sim.Options{Seed: 1, Hosts: 12, State: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	known, bundle := Shop(), w.Bundle()
+	if score.Controller != templates.LadderController {
+		t.Errorf("the score takes %s for a person", templates.LadderController)
+	}
+	for what, names := range map[string][2][]string{
+		"rights":   {known.Rights, bundle.RightNames()},
+		"backends": {known.Backends, slices.Sorted(maps.Keys(bundle.Backends))},
+		"features": {known.PolicyFeatures, slices.Sorted(maps.Keys(bundle.Features))},
+		"signals":  {known.Signals, slices.Sorted(maps.Keys(bundle.Signals))},
+	} {
+		if !slices.Equal(names[0], names[1]) {
+			t.Errorf("%s: a scenario may name %q, and the policy has %q", what, names[0], names[1])
 		}
 	}
 }

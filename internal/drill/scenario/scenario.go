@@ -8,6 +8,9 @@ import (
 	"github.com/degradedmode/ic/internal/drill/score"
 )
 
+// Extension ends the name of a scenario's file.
+const Extension = ".scenario"
+
 // Limits of a scenario file.
 const (
 	MaxBytes  = 2<<20 - 1       // 2 MiB and more is no text that anybody has read
@@ -19,6 +22,8 @@ const (
 	MaxSteps  = 1_000           // of one section
 	MaxErrors = 20              // that are reported at once
 	MaxAmount = 100_000_000_000 // of a bound, in its smallest unit
+	MaxLoad   = 100 * million   // ppm of the design load: more than anybody's Black Friday
+	MaxWithin = million         // ppm: a figure that may differ by more than itself is none
 )
 
 // Scenario is one drill as its file says it.
@@ -41,6 +46,8 @@ type Scenario struct {
 	Runbook  string // is followed by the person of the act Follow
 	Expect   []Expectation
 	Fitted   []Fitted
+
+	named ErrorAt // where its name stands
 }
 
 // Follow is the act that takes the runbook; nil: the scenario follows none.

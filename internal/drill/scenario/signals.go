@@ -77,8 +77,9 @@ func (r *Run) readSignals() {
 	}
 }
 
-// acknowledge is the first thing that a person does after an alarm.
-func (r *Run) acknowledge(who string) {
+// Acknowledge is the first thing that a person does after an alarm; without one it is
+// nothing.
+func (r *Run) Acknowledge(who string) {
 	if r.dashboard.seen && r.cast[who] != nil {
 		r.dashboard.seen = false
 		r.acknowledged = r.Now()

@@ -3,10 +3,12 @@ package scenario
 import (
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/degradedmode/ic/internal/drill/score"
 	"github.com/degradedmode/ic/internal/drill/shop"
 	"github.com/degradedmode/ic/internal/drill/sim"
+	"github.com/degradedmode/ic/internal/incident"
 	"github.com/degradedmode/ic/internal/model"
 )
 
@@ -43,6 +45,18 @@ func (t *tracked) count(f *sim.Facts) (done, total int) {
 		}
 	}
 	return done, (total*int(t.share) + million - 1) / million
+}
+
+// Pushed writes a push down that a backend has taken, and where hosts have said so
+// that it is in force.
+func (r *Run) Pushed(began time.Duration, who string, plan *incident.BreakPlan, result *incident.Result) {
+	what := "push " + plan.Backend
+	for _, kind := range []score.EventKind{score.Decided, score.Issued} {
+		r.Happened(score.Event{AtMS: began.Milliseconds(), Kind: kind, Who: who, What: what, ID: plan.Operation})
+	}
+	if result.State == incident.Effective {
+		r.Happened(score.Event{Kind: score.Effective, Who: who, What: what, ID: plan.Operation, Done: result.Done, Total: result.Total})
+	}
 }
 
 // follow looks how far every order has come.
@@ -93,14 +107,18 @@ func (r *Run) reach(f *sim.Facts) (done, total int) {
 func (r *Run) newOrders(f *sim.Facts) {
 	live := map[string]bool{}
 	for i := range f.Live {
-		d := &f.Live[i]
-		live[d.ID] = true
-		if r.known[d.ID] {
-			continue
-		}
-		r.known[d.ID] = true
-		if t := trackedOf(d); t != nil {
-			r.issued(d, t)
+		live[f.Live[i].ID] = true
+	}
+	for _, all := range [][]model.Directive{f.Live, f.Ends} {
+		for i := range all {
+			d := &all[i]
+			if r.known[d.ID] {
+				continue
+			}
+			r.known[d.ID] = true
+			if t := trackedOf(d); t != nil {
+				r.issued(d, t)
+			}
 		}
 	}
 	for _, t := range r.tracked {
@@ -141,6 +159,11 @@ func trackedOf(d *model.Directive) *tracked {
 		t.tier = true
 		t.share = int64(d.Percent) * million / 100
 		t.inForce = func(h *sim.HostFacts) bool { return h.Tier <= d.To }
+	case d.Kind == model.End: // it has worked where what it ends is gone
+		t.lasts = false
+		t.inForce = func(h *sim.HostFacts) bool { return !slices.ContainsFunc(d.IDs, h.Obeys) }
+	case d.Kind == model.Freeze, d.Kind == model.Ping:
+		t.inForce = func(h *sim.HostFacts) bool { return h.Obeys(d.ID) }
 	default:
 		return nil
 	}

@@ -7,6 +7,12 @@ import (
 	"github.com/degradedmode/ic/internal/model"
 )
 
+// Who gives orders and is no person.
+const (
+	Ladder     = "ladder"            // the naive ladder of a baseline
+	Controller = "ladder-controller" // the policy's own
+)
+
 // axesOf measures a record. It does not trust its order: events and samples are
 // taken by their time.
 func axesOf(r *Record) Axes {
@@ -51,11 +57,11 @@ func (a *Axes) times(events []Event, samples []Sample, end int64) {
 	}
 	a.StabiliseMS = stable(samples, injected.AtMS, end)
 	a.RecoverMS = recovered(events, samples)
-	seen, ok := since(events, injected.AtMS, Acknowledged, nil)
+	seen, ok := acknowledged(events, injected.AtMS)
 	if ok {
 		a.DetectMS = span(injected.AtMS, seen.AtMS)
 	}
-	order, ok := since(events, injected.AtMS, Issued, nil)
+	order, ok := since(events, injected.AtMS, Issued, changes)
 	if !ok {
 		return
 	}
@@ -67,6 +73,22 @@ func (a *Axes) times(events []Event, samples []Sample, end int64) {
 		a.EffectMS = span(order.AtMS, effective.AtMS)
 	}
 }
+
+// acknowledged is the first sign that somebody knows: an alarm is acknowledged, or a
+// person gives an order before any alarm has been.
+func acknowledged(events []Event, from int64) (event Event, ok bool) {
+	seen, said := since(events, from, Acknowledged, nil)
+	order, ordered := since(events, from, Issued, func(e Event) bool {
+		return changes(e) && e.Who != "" && e.Who != Ladder && e.Who != Controller
+	})
+	if ordered && (!said || order.AtMS < seen.AtMS) {
+		return order, true
+	}
+	return seen, said
+}
+
+// changes: a ping is an order that changes nothing, and decides nothing.
+func changes(e Event) bool { return e.What != string(model.Ping) }
 
 func calm(s *Sample) bool {
 	for _, ppm := range s.ErrorsPPM {

@@ -141,7 +141,7 @@ func judge(r *Record, a *Axes) (Verdict, []string) {
 	case r.Verdict == NotInjected:
 		return NotInjected, why
 	}
-	idle := r.Played.idle()
+	idle := r.Played.Idle()
 	if idle != "" {
 		why = append(why, idle)
 	}

@@ -116,7 +116,7 @@ func left(a *Axes) string {
 	if *a.BypassLeft == 0 {
 		return "none"
 	}
-	return fmt.Sprintf("on %d hosts", *a.BypassLeft)
+	return "on " + counted(*a.BypassLeft, "host")
 }
 
 func leftOpen(a *Axes) (Mark, string) {
@@ -131,10 +131,17 @@ func evidence(a *Axes) string {
 	case a.Evidence == nil:
 		return unknown
 	case a.Evidence.Complete():
-		return fmt.Sprintf("complete: %d effects", a.Evidence.Effects)
+		return "complete: " + counted(a.Evidence.Effects, "effect")
 	default:
-		return fmt.Sprintf("gaps in %d effects", a.Evidence.Effects)
+		return "gaps in " + counted(a.Evidence.Effects, "effect")
 	}
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func evidenceMark(a *Axes) (Mark, string) {

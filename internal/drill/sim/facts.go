@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/degradedmode/ic/internal/directive"
@@ -19,6 +20,7 @@ type Facts struct {
 	Orders     [len(shop.OrderOutcomes)]shop.Tally // since the start, in the order of shop.OrderOutcomes
 	ImpactPPM  int64                               // share of the customers' requests of the last second that did not go as designed
 	Live       []model.Directive                   // everything signed that is in force now, by id
+	Ends       []model.Directive                   // every ending so far of anything but a tier: it acts at once, and is not in force itself
 }
 
 // ServiceFacts is one service, in the last second.
@@ -43,6 +45,17 @@ type HostFacts struct {
 	Open          bool  // the shop's control is bypassed
 	Version       int64 // of the flags that it has read last; 0 none
 	Unscored      shop.Tally
+
+	host *host
+}
+
+// Obeys reports whether a directive is in force on the host, by its own engine. It
+// looks at the host as it is when it is asked, and a host that is down obeys nothing.
+func (h *HostFacts) Obeys(id string) bool {
+	if h.host == nil || !h.host.awake() {
+		return false
+	}
+	return slices.ContainsFunc(h.host.engine.Standing(h.host.clock.Now()), func(s engine.Standing) bool { return s.Directive.ID == id })
 }
 
 // UnscoredCents is what went through without a check since the start.
@@ -64,7 +77,7 @@ func (f Facts) outcome(name string) shop.Tally {
 
 // Facts is the ground truth now.
 func (w *World) Facts() Facts {
-	f := Facts{At: w.k.Now(), Hosts: len(w.hosts), Orders: w.shop.Tallies()}
+	f := Facts{At: w.k.Now(), Hosts: len(w.hosts), Orders: w.shop.Tallies(), Ends: w.ends}
 	standing := w.oracle.Standing(w.oracleC.Now())
 	for i := range standing {
 		f.Live = append(f.Live, standing[i].Directive)
@@ -100,7 +113,7 @@ func missing(part, all int64) int64 {
 func (f *Facts) add(h *host, standing []engine.Standing) {
 	one := HostFacts{
 		Host: h.spec.Name, Service: h.spec.Service, Up: h.Up(), Issued: orderedOf(h, standing),
-		Version: h.version, Unscored: h.w.shop.UnscoredOn(h.spec.Name),
+		Version: h.version, Unscored: h.w.shop.UnscoredOn(h.spec.Name), host: h,
 	}
 	s := f.Service(h.spec.Service)
 	s.Issued = max(s.Issued, one.Issued)

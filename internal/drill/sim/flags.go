@@ -7,8 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/degradedmode/ic/internal/directive"
 	"github.com/degradedmode/ic/internal/drill/kernel"
 	"github.com/degradedmode/ic/internal/incident"
+	"github.com/degradedmode/ic/internal/model"
 )
 
 // How fast the flag service is. A watch hands on within a moment; a host reads
@@ -186,5 +188,10 @@ func (w *World) learn(token string) {
 	if !slices.Contains(w.tokens, token) {
 		w.tokens = append(w.tokens, token)
 	}
-	w.oracle.Offer("signed", token, w.oracleC.Now())
+	if !w.oracle.Offer("signed", token, w.oracleC.Now()).New {
+		return
+	}
+	if signed, err := directive.Verify(token, directive.Drill, Fleet); err == nil && signed.Directive.Kind == model.End && !signed.Directive.IsRecovery() {
+		w.ends = append(w.ends, signed.Directive)
+	}
 }

@@ -87,7 +87,8 @@ type World struct {
 	k       *kernel.Kernel
 	signers map[string]ssh.Signer
 	bundle  *policy.Bundle
-	tokens  []string // see Tokens
+	tokens  []string          // see Tokens
+	ends    []model.Directive // see Facts.Ends
 
 	hosts    []*host // by name
 	byName   map[string]*host
