@@ -138,6 +138,30 @@ func TestFoldOfAnIncident(t *testing.T) {
 	}
 }
 
+// What was used live counts for what it is about, besides its right: a tier, a feature,
+// and a runbook whose run was finished.
+func TestWhatWasUsedLive(t *testing.T) {
+	s, off := shed(ulid(1), 3), shed(ulid(2), 3)
+	off.Kind, off.Tier, off.Feature, off.Right = model.Off, 0, "search", "feature-off"
+	nowhere := shed(ulid(3), 4)
+	got := Fold([]Session{session("amara",
+		at{0, signedBy(t, s, "amara")}, at{1, Outcome{s.ID, "etcd", StateCarried, ""}},
+		at{2, signedBy(t, off, "amara")}, at{3, Outcome{off.ID, "etcd", StateCarried, ""}},
+		at{4, signedBy(t, nowhere, "amara")}, at{5, Outcome{nowhere.ID, "etcd", StateFailed, "no route"}},
+		at{6, RunStart{Run: "r", Runbook: "risk-down"}}, at{7, RunEnd{Run: "r", State: RunFinished}},
+		at{8, RunStart{Run: "s", Runbook: "other"}}, at{9, RunEnd{Run: "s", State: RunAborted}},
+	)}).Rehearsals
+	want := map[string]time.Duration{"shed": 1, "tier/" + s.Scope + "/3": 1, "feature-off": 3, "feature/search": 3, "runbook/risk-down": 7}
+	for name, seconds := range want {
+		if !got[name].Live.Equal(noon.Add(seconds * time.Second)) {
+			t.Errorf("%s: %v", name, got[name])
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("live uses %v", got)
+	}
+}
+
 // rule is what holds of the state of some sessions.
 type rule struct {
 	sessions []Session

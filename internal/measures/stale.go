@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/directive"
 	"github.com/degradedmode/ic/internal/model"
 	"github.com/degradedmode/ic/internal/policy"
@@ -131,44 +130,12 @@ func (in *Input) fresh(at time.Time, within time.Duration) bool {
 	return !at.IsZero() && !at.After(in.Now) && in.Now.Sub(at) <= within
 }
 
-// Live is when each thing was last used live: rights and backends as the log's
-// fold has them, tiers and features by the directives that arrived, runbooks by
-// the runs that were finished.
+// Live is when each thing was last used live, over all incidents.
 func Live(incidents []Incident) map[string]time.Time {
 	out := map[string]time.Time{}
-	use := func(name string, at time.Time) { out[name] = later(out[name], at) }
 	for i := range incidents {
-		s := &incidents[i].State
-		for name, r := range s.Rehearsals {
-			use(name, r.Live)
-		}
-		for n := range s.Issued {
-			d := &s.Issued[n].Directive
-			switch {
-			case !arrived(&s.Issued[n]):
-			case d.Kind == model.Shed:
-				use(fmt.Sprintf("tier/%s/%d", d.Scope, d.Tier), d.IssuedAt)
-			case d.Kind == model.Off:
-				use("feature/"+d.Feature, d.IssuedAt)
-			}
-		}
-		for id, at := range finishedRuns(incidents[i].Entries) {
-			use("runbook/"+id, at)
-		}
-	}
-	return out
-}
-
-func finishedRuns(entries []audit.Entry) map[string]time.Time {
-	runbook, out := map[string]string{}, map[string]time.Time{}
-	for _, e := range entries {
-		switch b := e.Body.(type) {
-		case audit.RunStart:
-			runbook[b.Run] = b.Runbook
-		case audit.RunEnd:
-			if id := runbook[b.Run]; id != "" && b.State == audit.RunFinished {
-				out[id] = later(out[id], e.At)
-			}
+		for name, r := range incidents[i].State.Rehearsals {
+			out[name] = later(out[name], r.Live)
 		}
 	}
 	return out
