@@ -85,17 +85,13 @@ func (d *rehearsalDesk) Push(ctx context.Context, plan incident.BreakPlan, asked
 	}
 	defer leave()
 	d.r.acts(ctx)
-	began, what := d.r.run.Now().Milliseconds(), "push "+plan.Backend
+	began := d.r.run.Now()
 	result, err := d.Desk.Push(ctx, plan, asked, progress)
 	if err == nil {
-		for _, kind := range []score.EventKind{score.Decided, score.Issued} {
-			d.r.happened(score.Event{AtMS: began, Kind: kind, What: what, ID: plan.Operation})
-		}
-		if result.State == incident.Effective {
-			d.r.happened(score.Event{Kind: score.Effective, What: what, ID: plan.Operation, Done: result.Done, Total: result.Total})
-		}
+		pushed := result
+		d.r.post("push", func() { d.r.run.Pushed(began, d.r.person.Name, &plan, &pushed) })
 	}
-	d.r.told(ctx, what, "", err)
+	d.r.told(ctx, "push "+plan.Backend, "", err)
 	return result, err
 }
 
