@@ -14,13 +14,15 @@ type Headline struct {
 	Text    string `json:"text"`
 	Right   string `json:"right,omitempty"`
 	Runbook string `json:"runbook,omitempty"`
+	Handled string `json:"handled,omitempty"` // a right in force that answers what is abnormal
 	Calm    bool   `json:"calm"`
 }
 
 // HeadlineOf picks what matters most: an abnormal signal with a right that fits
 // and is not already in force, then an event of the schedule whose tier is not
-// entered, then any abnormal signal, then signals that are not known, then calm. Of several rights the one that answers the fewest signals
-// is the most specific, and named.
+// entered, then any abnormal signal, then signals that are not known, then calm. Of
+// several rights the one that answers the fewest signals is the most specific, and
+// named.
 func HeadlineOf(b *policy.Bundle, w *model.World) Headline {
 	names := sortedNames(b.Signals)
 	answers := make(map[string]int) // right -> signals that it answers
@@ -45,6 +47,7 @@ func HeadlineOf(b *policy.Bundle, w *model.World) Headline {
 		}
 	}
 	event := eventLine(b, w)
+	best.Handled, event.Handled = handled, handled
 	switch {
 	case best.Right == "" && event.Text != "":
 		return event
@@ -53,7 +56,7 @@ func HeadlineOf(b *policy.Bundle, w *model.World) Headline {
 	case best.Right != "":
 		return best
 	case handled != "":
-		return Headline{Text: fmt.Sprintf("%s is in force: watch the hosts and the end", handled)}
+		return Headline{Text: fmt.Sprintf("%s is in force: watch the hosts and the end", handled), Handled: handled}
 	case best.Text != "":
 		return best
 	case unknown != "":

@@ -57,7 +57,11 @@ func TestTheHeadlineNamesTheMostSpecificRight(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	w.Issued[0].Directive.NotAfter = other
-	if h := HeadlineOf(b, w); h.Right != "" || h.Text != "bypass is in force: watch the hosts and the end" {
+	if h := HeadlineOf(b, w); h.Right != "" || h.Handled != "bypass" || h.Text != "bypass is in force: watch the hosts and the end" {
 		t.Errorf("%+v", h)
+	}
+	w.Readings["b-shed"] = model.Reading{State: model.ReadingValue, Value: 1}
+	if h := HeadlineOf(b, w); h.Right != "shed" || h.Handled != "bypass" {
+		t.Errorf("two abnormal, one of them answered: %+v", h)
 	}
 }

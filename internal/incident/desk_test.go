@@ -140,6 +140,32 @@ func TestWhoIsCutOffIsCountedAndHealsLater(t *testing.T) {
 	}
 }
 
+// TestWhoIsCutOffSpeaksUpFirst unless nothing that was issued answers what is
+// abnormal, or glass is broken.
+func TestWhoIsCutOffSpeaksUpFirst(t *testing.T) {
+	alarm, none := SkewView{Lacking: 18, Hosts: 25, Alarm: true}, SkewView{Lacking: 1, Hosts: 25}
+	const lack = "18 of 25 hosts lack what was issued: break glass carries it past the flag service (b, ic break)"
+	for _, c := range []struct {
+		name        string
+		before      decisions.Headline
+		skew        *SkewView
+		broken      bool
+		text, right string
+	}{
+		{"calm, cut off", decisions.Headline{Text: "calm", Calm: true}, &alarm, false, lack, ""},
+		{"in force, cut off", decisions.Headline{Text: "watch", Handled: "bypass"}, &alarm, false, lack, ""},
+		{"in force, more is abnormal, cut off", decisions.Headline{Text: "cpu", Right: "shed", Handled: "bypass"}, &alarm, false, lack + "; then cpu", "shed"},
+		{"nothing in force answers", decisions.Headline{Text: "cpu", Right: "shed"}, &alarm, false, "cpu", "shed"},
+		{"few", decisions.Headline{Text: "cpu", Right: "shed", Handled: "bypass"}, &none, false, "cpu", "shed"},
+		{"glass is broken", decisions.Headline{Text: "cpu", Right: "shed", Handled: "bypass"}, &alarm, true, "cpu", "shed"},
+	} {
+		h := withSkew(c.before, c.skew, c.broken)
+		if h.Text != c.text || h.Right != c.right || h.Calm || h.Handled != c.before.Handled {
+			t.Errorf("%s: %+v", c.name, h)
+		}
+	}
+}
+
 func TestTwoPeopleByPaste(t *testing.T) {
 	s := newShop(t)
 	ines := s.desk("ines")

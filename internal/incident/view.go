@@ -177,13 +177,19 @@ func (d *Desk) skewOf(w *model.World, h *heard) SkewView {
 	}
 }
 
-// withSkew lets hosts that have not got what was issued speak up, unless a right
-// is called for or glass is broken already.
+// withSkew lets hosts that have not got what was issued speak up, unless glass is
+// broken already or another right is called for. If one that answers is in force,
+// bringing it to the others comes before the next one.
 func withSkew(h decisions.Headline, skew *SkewView, broken bool) decisions.Headline {
-	if h.Right != "" || !skew.Alarm || broken {
+	if !skew.Alarm || broken || h.Right != "" && h.Handled == "" {
 		return h
 	}
-	return decisions.Headline{Text: fmt.Sprintf("%d of %d hosts lack what was issued: break glass carries it past the flag service (b, ic break)", skew.Lacking, skew.Hosts)}
+	text := fmt.Sprintf("%d of %d hosts lack what was issued: break glass carries it past the flag service (b, ic break)", skew.Lacking, skew.Hosts)
+	if h.Right == "" {
+		return decisions.Headline{Text: text, Handled: h.Handled}
+	}
+	h.Text = text + "; then " + h.Text
+	return h
 }
 
 func (d *Desk) live(w *model.World) (live, unknown []LiveView) {
