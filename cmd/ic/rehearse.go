@@ -46,12 +46,14 @@ the path of a file. In a terminal the console opens before it, at human speed or
 --speed N times as fast: you act, in the seat of the first person, of who follows the
 scenario's runbook, or of --as, by hand or by a runbook in view 4. The others of the
 scenario sign what you ask for. At the end the console shows the verdict until you
-leave; who has done nothing has not passed. --auto plays what the scenario says that people do with ic; --script FILE plays the lines of FILE
-instead, written like its section "with ic"; --with RUNBOOK follows a runbook, and so
-does a scenario that names one: from the folder beside the policy, else as it ships. The
-same people are played without ic first, with the same reaction times, and the score
-card holds both against each other and against your last run that was played the same
-way: in the same seat, or unattended.
+leave; who has done nothing has not passed.
+
+--auto plays what the scenario says that people do with ic; --script FILE plays the
+lines of FILE instead, written like its section "with ic"; --with RUNBOOK follows a
+runbook, and so does a scenario that names one: from the folder beside the policy, else
+as it ships. The same people are played without ic first, with the same reaction times,
+and the score card holds both against each other and against your last run that was
+played the same way: in the same seat, or unattended.
 
 The exit code is 0 for a rehearsal that passed, and 1 for one that failed, was
 aborted, is inconclusive or whose fault was never injected. --all plays every
@@ -229,7 +231,7 @@ func (a *app) listScenarios(l library) error {
 // scripted is the scenario with other acts: the lines of a file in the place of
 // its section "with ic". What is wrong with them is said with their own lines.
 func scripted(s *scenario.Scenario, file string) (out *scenario.Scenario, digest string, err error) {
-	raw, err := readBounded(file, scenario.MaxBytes/2)
+	raw, err := readSome(file, scenario.MaxBytes+1) // what is too long is said with its place
 	if err != nil {
 		return nil, "", fail(exitUsage, "read the script: %w", err)
 	}

@@ -164,7 +164,7 @@ func (p *player) booksToRehearse(f *rehearsalFlags) (func() ([]tui.Book, error),
 	}
 	return func() ([]tui.Book, error) {
 		all, err := booksIn(fsys)
-		raw, rerr := readBounded(path, runbooks.MaxFile)
+		raw, rerr := readSome(path, runbooks.MaxFile+1) // what is too long is said with its place
 		if err = errors.Join(err, rerr); err != nil {
 			return nil, err
 		}

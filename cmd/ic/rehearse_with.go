@@ -51,7 +51,7 @@ func (p *player) book(word string) (*runbooks.Runbook, error) {
 	if _, err := os.Stat(path); err != nil {
 		path = filepath.Join(runbooksOf(p.c), word+".md")
 	}
-	raw, err := readBounded(path, runbooks.MaxFile)
+	raw, err := readSome(path, runbooks.MaxFile+1) // what is too long is said with its place
 	if errors.Is(err, fs.ErrNotExist) {
 		if text, failed := fs.ReadFile(tonight.Files, word+".md"); failed == nil {
 			raw, err = text, nil
