@@ -129,7 +129,9 @@ func TestDesksCanStandApart(t *testing.T) {
 	}
 }
 
-// Somebody looks at a console while another goroutine lets time pass.
+// Somebody looks at a console while another goroutine lets time pass, here as fast as
+// it can: how many hosts have reported when the console's patience ends is up to the
+// machine, but all of them obey.
 func TestAPacedWorldTakesDesksFromOtherGoroutines(t *testing.T) {
 	w := newWorld(t, Options{Seed: 1, Paced: true, Controller: true})
 	d, err := w.Desk(templates.Ines)
@@ -151,8 +153,12 @@ func TestAPacedWorldTakesDesksFromOtherGoroutines(t *testing.T) {
 	got, err := do(context.Background(), d, shed(1))
 	close(stop)
 	<-stopped
-	if err != nil || got.State != incident.Effective {
+	if err != nil {
 		t.Errorf("the shed is %s: %v", got.State, err)
+	}
+	w.Advance(w.Kernel().Now().Add(time.Minute))
+	if n := w.Facts().Service("edge").Tiers[1]; n != 10 {
+		t.Errorf("%d of 10 edge hosts obey", n)
 	}
 }
 
