@@ -257,7 +257,7 @@ func (r *rehearsal) judge(then conclude) (rehearsed, error) {
 
 // at is how far the scenario has come.
 func (r *rehearsal) at() string {
-	return fmt.Sprintf("%s of %s", model.Duration(r.run.Now().Round(time.Second)), model.Duration(r.run.Scenario().Lasts))
+	return spokenOf(r.run.Now(), r.run.Scenario().Lasts)
 }
 
 // welcome says whose seat this is, and what there is to do in it.

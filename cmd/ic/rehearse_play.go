@@ -12,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/degradedmode/ic/internal/decisions"
 	"github.com/degradedmode/ic/internal/drill/freshness"
 	"github.com/degradedmode/ic/internal/drill/scenario"
 	"github.com/degradedmode/ic/internal/drill/score"
@@ -170,7 +171,7 @@ func (p *player) play(ctx context.Context, s *scenario.Scenario, seed uint64, mo
 		}
 		if now := p.a.real(); now.Sub(told) >= progressEvery {
 			told = now
-			p.a.note("%s %s: %s, %s of %s", model.Rehearsing, s.Name, mode, run.Now(), s.Lasts)
+			p.a.note("%s %s: %s, %s", model.Rehearsing, s.Name, mode, spokenOf(run.Now(), s.Lasts))
 		}
 	}
 	r, err = run.Finish()
@@ -178,6 +179,11 @@ func (p *player) play(ctx context.Context, s *scenario.Scenario, seed uint64, mo
 		return nil, fail(exitFailed, "%w", err)
 	}
 	return r, nil
+}
+
+// spokenOf is how far a run has come: "13m20s of 45m".
+func spokenOf(now, whole time.Duration) string {
+	return decisions.Spoken(model.Duration(now)) + " of " + decisions.Spoken(model.Duration(whole))
 }
 
 // keep scores a run against the baseline and the last one, and keeps it. A

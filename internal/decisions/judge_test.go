@@ -396,7 +396,7 @@ func TestSignalsAndWaitsReadLikeSpeech(t *testing.T) {
 	for want, got := range map[string]string{
 		"0.42": Quantity(0.42, ""), "35 %": Quantity(0.35, "ratio"), "7 %": Quantity(7, "percent"), "3 s": Quantity(3, "seconds"), "12 orders/min": Quantity(12, "orders/min"),
 		"above 1 %": LimitText(&policy.Signal{Unit: "ratio", Abnormal: ptr(above(0.01))}), "below 5 s": LimitText(&policy.Signal{Unit: "seconds", Abnormal: ptr(below(5))}),
-		"45s": wait(model.Duration(45 * time.Second)), "3m": wait(model.Duration(3 * time.Minute)), "3m12s": wait(model.Duration(192 * time.Second)), "1h05m": wait(model.Duration(65 * time.Minute)),
+		"45s": Spoken(model.Duration(45 * time.Second)), "3m": Spoken(model.Duration(3 * time.Minute)), "3m12s": Spoken(model.Duration(192 * time.Second)), "1h05m": Spoken(model.Duration(65 * time.Minute)),
 		"1 more signature": plural(1, "more signature", "more signatures"), "2 more signatures": plural(2, "more signature", "more signatures"),
 	} {
 		if got != want {

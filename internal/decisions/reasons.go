@@ -71,14 +71,14 @@ func dynamicSentence(r model.Reason) (string, bool) {
 	case Frozen:
 		return fmt.Sprintf("a freeze (%s) is in force until %s; shedding stays possible", r.Name, clock(r.At)), true
 	case Dwell:
-		return fmt.Sprintf("wait %s: tier %d has to hold before it is left", wait(r.Wait), r.N), true
+		return fmt.Sprintf("wait %s: tier %d has to hold before it is left", Spoken(r.Wait), r.N), true
 	case RampStep:
-		return fmt.Sprintf("wait %s: %d %% of hosts have to hold before %d %%", wait(r.Wait), r.N, r.M), true
+		return fmt.Sprintf("wait %s: %d %% of hosts have to hold before %d %%", Spoken(r.Wait), r.N, r.M), true
 	case NotThatTier:
 		return fmt.Sprintf("the scope is at tier %d, not at tier %d", r.M, r.N), true
 	case OneTier:
 		if r.Wait > 0 {
-			return fmt.Sprintf("from tier %d to tier %d is a jump: recovery goes one tier at a time; tier %d is possible in %s", r.N, r.M, r.N-1, wait(r.Wait)), true
+			return fmt.Sprintf("from tier %d to tier %d is a jump: recovery goes one tier at a time; tier %d is possible in %s", r.N, r.M, r.N-1, Spoken(r.Wait)), true
 		}
 		return fmt.Sprintf("from tier %d to tier %d is a jump: recovery goes one tier at a time; go to tier %d first", r.N, r.M, r.N-1), true
 	case NotNextPercent:
@@ -103,7 +103,7 @@ func dynamicSentence(r model.Reason) (string, bool) {
 	case SignalUnknown:
 		return fmt.Sprintf("signal %s is %s: recovery needs a value (or recover-blind, two people)", r.Name, r.Other), true
 	case SignalNotGood:
-		return fmt.Sprintf("signal %s has not been good for the whole of %s", r.Name, wait(r.Wait)), true
+		return fmt.Sprintf("signal %s has not been good for the whole of %s", r.Name, Spoken(r.Wait)), true
 	case NoEvidence:
 		return "a blind recovery needs typed evidence: say what you have seen", true
 	case NotDurable:
@@ -118,11 +118,11 @@ func dynamicSentence(r model.Reason) (string, bool) {
 	case NoInventory:
 		return "the inventory of hosts is not known, so the worst case is not known: see ic doctor", true
 	case OldInventory:
-		limit := wait(model.Duration(time.Duration(r.M) * time.Second))
+		limit := Spoken(model.Duration(time.Duration(r.M) * time.Second))
 		if r.Wait == 0 {
 			return fmt.Sprintf("the inventory of hosts has not been read, and the policy wants one younger than %s, so the worst case is not known: see ic doctor", limit), true
 		}
-		return fmt.Sprintf("the inventory of hosts is %s old and the policy wants one younger than %s, so the worst case is not known: see ic doctor", wait(r.Wait), limit), true
+		return fmt.Sprintf("the inventory of hosts is %s old and the policy wants one younger than %s, so the worst case is not known: see ic doctor", Spoken(r.Wait), limit), true
 	case NoReason:
 		return "say why: --reason is written into the directive and the log", true
 	case IsReadOnly:
@@ -141,7 +141,7 @@ func ruleSentence(r model.Reason) (string, bool) {
 	case NoProposal:
 		return fmt.Sprintf("it is for when nobody comes: propose %s first (ic do %s)", r.Name, r.Name), true
 	case SecondMayCome:
-		return fmt.Sprintf("wait %s: somebody may still sign %s", wait(r.Wait), r.Name), true
+		return fmt.Sprintf("wait %s: somebody may still sign %s", Spoken(r.Wait), r.Name), true
 	case NotEnforced:
 		return "no host here verifies or ends a bypass, so nobody would close it again: run ic-agent or the library on the hosts and name them in the inventory", true
 	case Scheduled:
@@ -152,7 +152,7 @@ func ruleSentence(r model.Reason) (string, bool) {
 		if r.At.IsZero() {
 			return fmt.Sprintf("the right allows %d grants at a time", r.M), true
 		}
-		return fmt.Sprintf("%d in force, %d allowed at a time: a place is free in %s, at %s, or when one is ended (ic end)", r.N, r.M, wait(r.Wait), clock(r.At)), true
+		return fmt.Sprintf("%d in force, %d allowed at a time: a place is free in %s, at %s, or when one is ended (ic end)", r.N, r.M, Spoken(r.Wait), clock(r.At)), true
 	}
 	return "", false
 }
@@ -176,7 +176,7 @@ func age(d model.Duration) string {
 	if days := d.Std() / (24 * time.Hour); days >= 2 {
 		return fmt.Sprintf("%d days", days)
 	}
-	return wait(d)
+	return Spoken(d)
 }
 
 func staticSentence(r model.Reason) string {
@@ -198,7 +198,7 @@ func staticSentence(r model.Reason) string {
 	case model.CodeOverCap:
 		return "a bound goes beyond the one that was signed"
 	case model.CodeOverDuration:
-		return fmt.Sprintf("the right lasts at most %s", wait(r.Wait))
+		return fmt.Sprintf("the right lasts at most %s", Spoken(r.Wait))
 	case model.CodeNoEnd:
 		return "an absolute end is required"
 	case model.CodePolicyExpired:
@@ -227,8 +227,8 @@ func staticSentence(r model.Reason) string {
 	return "refused: " + string(r.Code)
 }
 
-// wait prints a duration as people say it: 3m12s, 45s, 1h05m.
-func wait(d model.Duration) string {
+// Spoken prints a duration as people say it: 3m12s, 45s, 1h05m.
+func Spoken(d model.Duration) string {
 	s := int64(d.Std().Round(time.Second) / time.Second)
 	switch {
 	case s < 60:

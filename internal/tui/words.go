@@ -58,8 +58,12 @@ func (sc *scene) left(at time.Time) string { return length(at.Sub(sc.now), sc.se
 // clock prints a time of day to the second, for ends that count.
 func clock(t time.Time) string { return t.UTC().Format("15:04:05Z") }
 
-// rehearsed is when a right was last done for practice.
+// rehearsed is when a right was last done for practice. A simulated fleet is new each
+// time and knows no earlier one.
 func (sc *scene) rehearsed(r model.Rehearsal) string {
+	if sc.snap.Rehearsal && r == (model.Rehearsal{}) {
+		return "never on this simulated fleet; ic report has your own dates"
+	}
 	return fmt.Sprintf("simulated %s, live %s", sc.ago(r.Simulated), sc.ago(r.Live))
 }
 
