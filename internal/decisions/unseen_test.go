@@ -97,6 +97,25 @@ func TestTheSlowerOfTwoRampsHolds(t *testing.T) {
 	}
 }
 
+// A step that nobody has is not waited for by one that goes no farther than hosts are:
+// another console has brought them there. (Found by the swarm.)
+func TestAStepThatNoHostHasDoesNotHoldBackWhereHostsAre(t *testing.T) {
+	for _, reached := range []int{10, 50} {
+		b, w := shop(t, 0), calm()
+		shedAt(w, 1, 2, day0.Add(-time.Hour))
+		rung := model.Directive{Kind: model.End, Ends: model.Shed, Scope: "*", From: 2, To: 1, Percent: 10, Ramp: id(1), IDs: []string{id(1)}}
+		step(w, 2, rung, day0.Add(-40*time.Minute))
+		w.Issued[1].FirstSeen = time.Time{}
+		rung.Percent = reached
+		step(w, 3, rung, day0.Add(-20*time.Minute))
+		r := draft(t, b, w, Ask{Right: "recover", Tier: NextTier})
+		if d := r.Directive; d.Percent != 50 || !slices.Equal(d.IDs, []string{id(1), id(2), id(3)}) {
+			t.Errorf("hosts are at %d %%: the next step goes to %d %% and ends %v", reached, d.Percent, d.IDs)
+		}
+		expect(t, Evaluate(b, w, &r), model.Permitted)
+	}
+}
+
 // The time that a tier holds begins when a host has it: a second signature that came
 // late, or a carrier that was down, is not part of it.
 func TestATierHoldsFromWhenAHostHasIt(t *testing.T) {

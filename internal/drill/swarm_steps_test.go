@@ -66,7 +66,7 @@ func (t *truth) nextPercent(is *statement, tier policy.Tier) {
 		t.s.fail("step: %s follows %s after %s", d.ID, before.ID, is.begins().Sub(before.begins()))
 	}
 	if before != nil {
-		if right, _ := t.s.law.right(d.Right); !right.Blind && !t.arrived(before) {
+		if right, _ := t.s.law.right(d.Right); !right.Blind && !t.arrived(before) && !t.beyond(d) {
 			t.s.fail("step: %s follows %s, which no host has had", d.ID, before.ID)
 		}
 		return
@@ -81,13 +81,23 @@ func (t *truth) nextPercent(is *statement, tier policy.Tier) {
 	}
 }
 
-// heldFrom is when a shed began to hold: by the first host that had it, as it counts
-// time, and not before its own start.
+// beyond reports whether hosts have gone as far as a step before it: one of the same
+// ramp that it lists has brought them there.
+func (t *truth) beyond(d *model.Directive) bool {
+	return slices.ContainsFunc(t.all, func(other *statement) bool {
+		return other.illegal == "" && other.IsRecovery() && other.Ramp == d.Ramp && slices.Contains(d.IDs, other.ID) &&
+			other.Percent >= d.Percent && t.arrived(other)
+	})
+}
+
+// heldFrom is when a shed may have begun to hold: when the first host that had it was
+// last asked before that, as it counts time, and not before its own start. A host that
+// was down could not be asked.
 func (t *truth) heldFrom(is *statement) time.Time {
 	var first time.Time
 	for _, m := range t.hosts {
-		if at, had := m.had[is.ID]; had {
-			if at = at.Add(-m.behind - lookAtWorld); first.IsZero() || at.Before(first) {
+		if at, had := m.lacked[is.ID]; had {
+			if at = at.Add(-m.behind); first.IsZero() || at.Before(first) {
 				first = at
 			}
 		}

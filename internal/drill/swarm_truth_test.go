@@ -34,6 +34,8 @@ type statement struct {
 // memory is what a host has shown at some look.
 type memory struct {
 	had    map[string]time.Time // statement -> first seen in force
+	lacked map[string]time.Time // statement -> last asked before that
+	asked  time.Time            // last
 	behind time.Duration        // most that its clock was behind so far
 	paused time.Duration        // in all
 	spent  map[string]spent     // by right
@@ -67,7 +69,7 @@ func newTruth(s *swarm) *truth {
 func (t *truth) memory(host string) *memory {
 	m := t.hosts[host]
 	if m == nil {
-		m = &memory{had: map[string]time.Time{}, spent: map[string]spent{}}
+		m = &memory{had: map[string]time.Time{}, lacked: map[string]time.Time{}, asked: t.s.start, spent: map[string]spent{}}
 		t.hosts[host] = m
 	}
 	return m
@@ -184,7 +186,7 @@ func (t *truth) host(h witness, m *memory, now time.Time) {
 			return
 		}
 		if _, known := m.had[d.ID]; !known {
-			m.had[d.ID] = now
+			m.had[d.ID], m.lacked[d.ID] = now, m.asked
 		}
 		if d.Kind == model.Bypass {
 			open = true
@@ -195,6 +197,7 @@ func (t *truth) host(h witness, m *memory, now time.Time) {
 			}
 		}
 	}
+	m.asked = now
 	t.closed(h, host, open)
 	t.lasting(h, m, standing)
 }
