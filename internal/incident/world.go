@@ -48,8 +48,7 @@ func (d *Desk) worldOf(h *heard, incident string, state *audit.State) model.Worl
 }
 
 // firstSeen writes down since when each directive is in force on a host at all, as
-// hosts count time; what the log says of it stays where no host answers. A clock that
-// is ahead makes a wait longer, never shorter.
+// hosts say; what the log says of it stays where no host answers.
 func firstSeen(w *model.World) {
 	at := make(map[string]int, len(w.Issued))
 	for i := range w.Issued {
@@ -65,8 +64,9 @@ func firstSeen(w *model.World) {
 			if !known {
 				continue
 			}
-			if is := &w.Issued[n]; is.FirstSeen.IsZero() || l.Since.Before(is.FirstSeen) {
-				is.FirstSeen = l.Since
+			since := w.Hosts[i].OnOurClock(l.Since)
+			if is := &w.Issued[n]; is.FirstSeen.IsZero() || since.Before(is.FirstSeen) {
+				is.FirstSeen = since
 			}
 		}
 	}

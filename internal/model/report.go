@@ -80,3 +80,22 @@ type HostView struct {
 	Lacks     []string  `json:"lacks,omitempty"` // issued and live, not on the host
 	Extra     []string  `json:"extra,omitempty"` // on the host, ended or unknown to us
 }
+
+// answerTime is how long a report may have been under way without its host's clock
+// being taken for wrong.
+const answerTime = 2 * time.Second
+
+// OnOurClock is a time that the host's report tells, by our clock: put right by what
+// the host's clock was wrong when it reported, and not after we heard of it.
+func (h *HostView) OnOurClock(t time.Time) time.Time {
+	if h.Report == nil || h.Report.At.IsZero() || h.SeenAt.IsZero() {
+		return t
+	}
+	if behind := h.SeenAt.Sub(h.Report.At); behind.Abs() > answerTime {
+		t = t.Add(behind)
+	}
+	if t.After(h.SeenAt) {
+		return h.SeenAt
+	}
+	return t
+}

@@ -68,8 +68,8 @@ type Issued struct {
 	EndedBy   string    `json:"ended_by,omitempty"`
 	Carried   []string  `json:"carried,omitempty"` // carriers that acknowledged it
 	Outcome   string    `json:"outcome,omitempty"` // "" is UNKNOWN
-	// FirstSeen is when the first of the hosts that report it had it in force, by that
-	// host's clock, or when the log says that hosts had it; zero: no host is known to.
+	// FirstSeen is when the first of the hosts that report it had it in force, put on our
+	// clock, or when the log says that hosts had it; zero: no host is known to.
 	FirstSeen time.Time `json:"first_seen,omitzero"`
 }
 
