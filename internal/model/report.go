@@ -85,17 +85,19 @@ type HostView struct {
 // being taken for wrong.
 const answerTime = 2 * time.Second
 
-// OnOurClock is a time that the host's report tells, by our clock: put right by what
-// the host's clock was wrong when it reported, and not after we heard of it.
-func (h *HostView) OnOurClock(t time.Time) time.Time {
+// OnOurClock is since when the host has something, by our clock and as its report tells.
+// It is put right by what the host's clock was behind when it reported, and is not after
+// we heard of it. A clock that is ahead is left: it may have been set since, and what
+// waits for the time waits longer.
+func (h *HostView) OnOurClock(since time.Time) time.Time {
 	if h.Report == nil || h.Report.At.IsZero() || h.SeenAt.IsZero() {
-		return t
+		return since
 	}
-	if behind := h.SeenAt.Sub(h.Report.At); behind.Abs() > answerTime {
-		t = t.Add(behind)
+	if behind := h.SeenAt.Sub(h.Report.At); behind > answerTime {
+		since = since.Add(behind)
 	}
-	if t.After(h.SeenAt) {
+	if since.After(h.SeenAt) {
 		return h.SeenAt
 	}
-	return t
+	return since
 }

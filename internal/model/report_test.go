@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// A host whose clock is wrong says times that are wrong by as much.
-func TestAHostsTimesArePutOnOurClock(t *testing.T) {
+// A host whose clock is behind says times that are too early by as much; from one that
+// is ahead nothing is taken off.
+func TestWhatAHostSaysOfTimeMakesNoWaitShorter(t *testing.T) {
 	seen := time.Date(2026, 3, 3, 2, 10, 0, 0, time.UTC)
 	had := seen.Add(-5 * time.Minute)
 	for _, c := range []struct {
@@ -18,9 +19,10 @@ func TestAHostsTimesArePutOnOurClock(t *testing.T) {
 		{name: "right", at: seen, since: had, want: had},
 		{name: "an answer that took a second", at: seen.Add(-time.Second), since: had, want: had},
 		{name: "three minutes behind", at: seen.Add(-3 * time.Minute), since: had.Add(-3 * time.Minute), want: had},
-		{name: "three minutes ahead", at: seen.Add(3 * time.Minute), since: had.Add(3 * time.Minute), want: had},
+		{name: "three minutes ahead", at: seen.Add(3 * time.Minute), since: had.Add(3 * time.Minute), want: had.Add(3 * time.Minute)},
+		{name: "ahead now, and not when it took it", at: seen.Add(3 * time.Minute), since: had, want: had},
 		{name: "behind, and not before the signed start", at: seen.Add(-30 * time.Minute), since: had, want: seen},
-		{name: "ahead since then", at: seen, since: seen.Add(time.Minute), want: seen},
+		{name: "ahead when it took it", at: seen, since: seen.Add(time.Minute), want: seen},
 		{name: "a report without its time", since: had, want: had},
 		{name: "never heard", never: true, at: seen.Add(-time.Hour), since: had, want: had},
 		{name: "no report", none: true, since: had, want: had},
