@@ -169,14 +169,11 @@ func (t *truth) host(h witness, m *memory, now time.Time) {
 	host := h.clock.Now()
 	standing := h.engine.Standing(host)
 	open := false
-	grants := map[string]int{} // in force, by right
+	grants := map[string][]string{} // in force, by right: ids, for one may be held with several signatures
 	t.neverOpen(h, host)
 	for i := range standing {
 		d := &standing[i].Directive
-		is := t.byID[d.ID]
-		if is == nil {
-			is = t.fromLogs(d.ID, true) // a pipeline may carry what was nowhere before
-		}
+		is := t.known(d.ID)
 		switch {
 		case is == nil:
 			t.s.fail("policy: %s obeys %s, which nobody has handed over", h.host, d.ID)
@@ -191,15 +188,25 @@ func (t *truth) host(h witness, m *memory, now time.Time) {
 		if d.Kind == model.Bypass {
 			open = true
 			t.bypass(h.host, m, is, now)
-			grants[d.Right]++
-			if right, _ := t.s.law.right(d.Right); grants[d.Right] > right.Bypass.Live {
-				t.s.fail("policy: %s has %d grants of %s in force at the same time", h.host, grants[d.Right], d.Right)
+			if !slices.Contains(grants[d.Right], d.ID) {
+				grants[d.Right] = append(grants[d.Right], d.ID)
+			}
+			if right, _ := t.s.law.right(d.Right); len(grants[d.Right]) > right.Bypass.Live {
+				t.s.fail("policy: %s has %d grants of %s in force at the same time", h.host, len(grants[d.Right]), d.Right)
 			}
 		}
 	}
 	m.asked = now
 	t.closed(h, host, open)
 	t.lasting(h, m, standing)
+}
+
+// known is a statement that a host has. A pipeline may carry what was nowhere before.
+func (t *truth) known(id string) *statement {
+	if is := t.byID[id]; is != nil {
+		return is
+	}
+	return t.fromLogs(id, true)
 }
 
 // bypass: dead at its end, late by no more than the host's clock was wrong, and by
@@ -265,6 +272,13 @@ func (t *truth) lasting(h witness, m *memory, standing []engine.Standing) {
 func (t *truth) order(host string, cents int64) {
 	t.s.counts.orders++
 	t.hear()
+	for _, h := range t.witnesses() {
+		if h.host == host && h.engine != nil {
+			for _, s := range h.engine.Standing(h.clock.Now()) {
+				t.known(s.Directive.ID)
+			}
+		}
+	}
 	m := t.memory(host)
 	m.count, m.cents = m.count+1, m.cents+cents
 	now := t.s.w.Kernel().Now()
