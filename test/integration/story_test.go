@@ -276,8 +276,8 @@ func (s *story) leaves(tier int) {
 }
 
 // recovers takes one step by key, as soon as dwell, ramp and signals allow it. A
-// signal that was good while the text was typed may be bad when the order is
-// given: then it is refused, and a person tries again.
+// signal that was good while the text was typed may be bad, or not answer in time,
+// when the order is given: then it is refused, and a person tries again.
 func (s *story) recovers(tier, percent int) {
 	s.t.Helper()
 	for range tries {
@@ -291,7 +291,7 @@ func (s *story) recovers(tier, percent int) {
 		if f.has("effective: 60 of 60 hosts report it") {
 			return
 		}
-		if !f.matches(`needs something first: signal \S+ has not been good`) {
+		if !f.matches(`needs something first: signal \S+ (has not been good|is (error|stale|partial):)`) {
 			s.t.Fatalf("a step of recovery fails:\n%s", f.text)
 		}
 	}
