@@ -71,6 +71,19 @@ func (t *truth) fromLogs(id string, absent bool) *statement {
 	return nil
 }
 
+// endingsInLogs takes in the endings that have not gone by the flag service. A step of a
+// recovery stays in force on a host, where it is found.
+func (t *truth) endingsInLogs() {
+	for _, sessions := range t.s.sessions() {
+		state := audit.Fold(sessions)
+		for _, is := range state.Issued {
+			if d := &is.Directive; d.Kind == model.End && !d.IsRecovery() && is.Token != "" && t.byID[d.ID] == nil {
+				t.take(is.Token)
+			}
+		}
+	}
+}
+
 // logs: they verify against the heads that hosts keep, every effect has its intent
 // and its outcome or is shown UNKNOWN, and nothing was done twice.
 func (t *truth) logs() {
