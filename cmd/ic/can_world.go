@@ -98,14 +98,20 @@ func sameWish(cmd *cobra.Command, ask decisions.Ask, saved *model.Request) bool 
 
 // readBounded reads a file of at most limit bytes.
 func readBounded(path string, limit int64) ([]byte, error) {
+	raw, err := readSome(path, limit+1)
+	if err == nil && int64(len(raw)) > limit {
+		err = fmt.Errorf("%s has more than %d bytes", path, limit)
+	}
+	return raw, err
+}
+
+// readSome reads the beginning of a file, for those who say the place where it became
+// too long.
+func readSome(path string, most int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err == nil && int64(len(raw)) > limit {
-		err = fmt.Errorf("%s has more than %d bytes", path, limit)
-	}
-	return raw, err
+	return io.ReadAll(io.LimitReader(f, most))
 }

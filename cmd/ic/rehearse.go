@@ -194,16 +194,6 @@ func (l library) read(word string) (*scenario.Scenario, error) {
 	return s, nil
 }
 
-// readSome reads the beginning of a file.
-func readSome(path string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most))
-}
-
 // shipped is one line of the list of scenarios.
 type shipped struct {
 	World  string `json:"world"`

@@ -4,15 +4,13 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"path"
 	"slices"
-	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/drill/freshness"
 	"github.com/degradedmode/ic/internal/measures"
-	"github.com/degradedmode/ic/internal/model"
 )
 
 // effectsOf lists what was measured, by name.
@@ -37,7 +35,7 @@ func effectsOf(dates map[string]freshness.Practice) []effect {
 func (r *reported) playedBy(f *measures.Freshness) string {
 	for i := range r.Effects {
 		e := &r.Effects[i]
-		if e.Played != "" && e.At.Equal(f.Simulated) && (e.What == f.Name || strings.HasPrefix(e.What, "tier/"+model.AnyScope+"/") && path.Base(e.What) == path.Base(f.Name)) {
+		if e.Played != "" && e.At.Equal(f.Simulated) && (e.What == f.Name || e.What == audit.OfEveryService(f.Name)) {
 			return " (" + e.Played + ")"
 		}
 	}

@@ -372,6 +372,15 @@ func PractisedBy(d *model.Directive) string {
 	}
 }
 
+// OfEveryService names the same tier of every service, which is that tier of each:
+// "tier/*/2" for "tier/edge/2"; "" for what is no tier.
+func OfEveryService(name string) string {
+	if parts := strings.Split(name, "/"); len(parts) == 3 && parts[0] == "tier" {
+		return "tier/" + model.AnyScope + "/" + parts[2]
+	}
+	return ""
+}
+
 // rank orders the states of an outcome: the best of several carriers is what
 // became of the directive. One that is not in the list says least.
 func rank(state string) int {

@@ -109,11 +109,10 @@ func heldTier(d *model.Directive) int {
 // nobody; a step of a recovery is gone on from only where it is.
 func unseen(w *model.World, is *model.Issued) string {
 	id := is.Directive.ID
-	pushed := func(o model.Override) bool { return slices.Contains(o.IDs, id) }
 	switch {
 	case !is.FirstSeen.IsZero():
 		return ""
-	case is.Directive.IsRecovery(), is.Outcome == "", len(is.Carried) > 0, slices.ContainsFunc(w.Overrides, pushed):
+	case is.Directive.IsRecovery(), is.Outcome == "", len(is.Carried) > 0, model.Pushed(w.Overrides, id):
 		return id
 	default:
 		return ""

@@ -56,28 +56,13 @@ func (s *swarm) sessions() [][]audit.Session {
 	return out
 }
 
-// fromLogs finds a statement that has not gone by the flag service: it came to hosts
-// another way, or its console died with it and nobody knows. absent says whether one
-// counts that somebody has looked for and that was nowhere.
-func (t *truth) fromLogs(id string, absent bool) *statement {
+// fromLogs takes in what has not gone by the flag service: it came to hosts another
+// way, or its console died with it and nobody knows.
+func (t *truth) fromLogs(wanted func(*model.Issued) bool) {
 	for _, sessions := range t.s.sessions() {
 		state := audit.Fold(sessions)
-		for _, is := range state.Issued {
-			if is.Directive.ID == id && is.Token != "" && (absent || is.Outcome != audit.StateAbsent) {
-				return t.take(is.Token)
-			}
-		}
-	}
-	return nil
-}
-
-// endingsInLogs takes in the endings that have not gone by the flag service. A step of a
-// recovery stays in force on a host, where it is found.
-func (t *truth) endingsInLogs() {
-	for _, sessions := range t.s.sessions() {
-		state := audit.Fold(sessions)
-		for _, is := range state.Issued {
-			if d := &is.Directive; d.Kind == model.End && !d.IsRecovery() && is.Token != "" && t.byID[d.ID] == nil {
+		for i := range state.Issued {
+			if is := &state.Issued[i]; is.Token != "" && t.byID[is.Directive.ID] == nil && wanted(is) {
 				t.take(is.Token)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/model"
 	"github.com/degradedmode/ic/internal/policy"
 )
@@ -49,8 +50,8 @@ func (t *truth) tier(n int) (policy.Tier, bool) {
 func (t *truth) nextPercent(is *statement, tier policy.Tier) {
 	d := &is.Directive
 	for _, id := range d.IDs {
-		if t.byID[id] == nil {
-			t.fromLogs(id, false) // signed, and UNKNOWN: only a blind recovery goes on from it
+		if t.byID[id] == nil { // signed, and UNKNOWN: only a blind recovery goes on from it
+			t.fromLogs(func(is *model.Issued) bool { return is.Directive.ID == id && is.Outcome != audit.StateAbsent })
 		}
 	}
 	before := t.slowest(d)
@@ -84,10 +85,17 @@ func (t *truth) nextPercent(is *statement, tier policy.Tier) {
 // beyond reports whether hosts have gone as far as a step before it: one of the same
 // ramp that it lists has brought them there.
 func (t *truth) beyond(d *model.Directive) bool {
-	return slices.ContainsFunc(t.all, func(other *statement) bool {
-		return other.illegal == "" && other.IsRecovery() && other.Ramp == d.Ramp && slices.Contains(d.IDs, other.ID) &&
-			other.Percent >= d.Percent && t.arrived(other)
-	})
+	return slices.ContainsFunc(t.listed(d), func(other *statement) bool { return other.Percent >= d.Percent && t.arrived(other) })
+}
+
+// listed are the steps of the same ramp that a step lists.
+func (t *truth) listed(d *model.Directive) (out []*statement) {
+	for _, other := range t.all {
+		if other.illegal == "" && other.IsRecovery() && other.Ramp == d.Ramp && slices.Contains(d.IDs, other.ID) {
+			out = append(out, other)
+		}
+	}
+	return out
 }
 
 // heldFrom is when a shed may have begun to hold: when the first host that had it was
@@ -112,12 +120,7 @@ func (t *truth) heldFrom(is *statement) time.Time {
 // that none of the others has ended, the one that let the fewest hosts go, and of
 // those the last.
 func (t *truth) slowest(d *model.Directive) *statement {
-	var listed []*statement
-	for _, other := range t.all {
-		if other.illegal == "" && other.IsRecovery() && other.Ramp == d.Ramp && slices.Contains(d.IDs, other.ID) {
-			listed = append(listed, other)
-		}
-	}
+	listed := t.listed(d)
 	var found *statement
 	for _, is := range listed {
 		over := slices.ContainsFunc(listed, func(by *statement) bool { return slices.Contains(by.IDs, is.ID) })

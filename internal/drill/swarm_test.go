@@ -54,6 +54,22 @@ func TestSwarm(t *testing.T) {
 	})
 }
 
+// The worlds in which the swarm has found something, in ic or in its own judge: see
+// docs/how-to/run-the-swarm.md.
+func TestSwarmSeedsThatFoundSomething(t *testing.T) {
+	l, err := enact(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, seed := range []uint64{
+		3409, 3974, 7612, 8257, 9776, 15586, 23143, 23893, 25037, 29438, 33351, 34208, 34845, 65623, 66508, 74156, 80226,
+	} {
+		if s := live(t, l, seed, plant{}); s != nil && s.wrong != "" {
+			t.Error(s.story())
+		}
+	}
+}
+
 // A seed that has failed is worth something only if it fails again.
 func TestASwarmOfOneSeedIsTheSameEachTime(t *testing.T) {
 	l, err := enact(t.TempDir(), nil)

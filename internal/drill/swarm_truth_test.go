@@ -203,10 +203,16 @@ func (t *truth) host(h witness, m *memory, now time.Time) {
 
 // known is a statement that a host has. A pipeline may carry what was nowhere before.
 func (t *truth) known(id string) *statement {
-	if is := t.byID[id]; is != nil {
-		return is
+	if t.byID[id] == nil {
+		t.fromLogs(func(is *model.Issued) bool { return is.Directive.ID == id })
 	}
-	return t.fromLogs(id, true)
+	return t.byID[id]
+}
+
+// ending is what takes a statement back at once. A step of a recovery stays in force on
+// a host, where it is found.
+func ending(is *model.Issued) bool {
+	return is.Directive.Kind == model.End && !is.Directive.IsRecovery()
 }
 
 // bypass: dead at its end, late by no more than the host's clock was wrong, and by
@@ -255,7 +261,7 @@ func (t *truth) lasting(h witness, m *memory, standing []engine.Standing) {
 			continue
 		}
 		if !slices.ContainsFunc(standing, func(s engine.Standing) bool { return s.Directive.ID == id }) {
-			if t.endingsInLogs(); t.ended(id) {
+			if t.fromLogs(ending); t.ended(id) {
 				continue // by what a pipeline carried and no flag service had
 			}
 			t.s.fail("shed: %s has lost %s (%s), which nobody has ended", h.host, id, is.Right)

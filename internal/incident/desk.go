@@ -265,21 +265,14 @@ func (s *Scene) Judge(request model.Request) Preview {
 	return p
 }
 
-// practised is nil for what is about neither a tier nor a feature. A tier of every
-// service is a tier of each.
+// practised is nil for what is about neither a tier nor a feature.
 func practised(w *model.World, d *model.Directive) *Practised {
 	name := audit.PractisedBy(d)
 	if name == "" {
 		return nil
 	}
-	p := &Practised{Name: name, Rehearsal: w.Rehearsals[name]}
-	if d.Kind == model.Shed {
-		all := *d
-		all.Scope = model.AnyScope
-		r := w.Rehearsals[audit.PractisedBy(&all)]
-		p.Simulated, p.Live = latest(p.Simulated, r.Simulated), latest(p.Live, r.Live)
-	}
-	return p
+	one, all := w.Rehearsals[name], w.Rehearsals[audit.OfEveryService(name)]
+	return &Practised{name, model.Rehearsal{Simulated: latest(one.Simulated, all.Simulated), Live: latest(one.Live, all.Live)}}
 }
 
 func latest(a, b time.Time) time.Time {

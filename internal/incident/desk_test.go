@@ -12,6 +12,7 @@ import (
 	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/decisions"
 	"github.com/degradedmode/ic/internal/directive"
+	"github.com/degradedmode/ic/internal/fleet"
 	"github.com/degradedmode/ic/internal/model"
 	"github.com/degradedmode/ic/internal/policy"
 	"github.com/degradedmode/ic/internal/policy/policytest"
@@ -124,9 +125,13 @@ func TestWhoIsCutOffIsCountedAndHealsLater(t *testing.T) {
 	if err != nil || r.State != Partial || r.Done != 3 || r.Total != 7 {
 		t.Fatalf("%v %+v", err, r)
 	}
-	skew := d.Snapshot().Skew
-	if skew.Lacking != 4 || skew.Effective != 3 {
+	if skew := d.Snapshot().Skew; skew.Lacking != 4 || skew.Effective != 3 {
 		t.Errorf("skew %+v", skew)
+	}
+	s.pass(2 * fleet.Settle)
+	d.Refresh(context.Background())
+	if got, want := d.Snapshot().Headline.Text, "4 of 7 hosts lack what was issued"; !strings.Contains(got, want) {
+		t.Errorf("the headline is %q, want %q", got, want)
 	}
 	for _, h := range s.hosts {
 		h.cutOff = false

@@ -106,7 +106,7 @@ func applyEndings(all []model.Issued, overrides []model.Override, now time.Time)
 		if e.Kind != model.End || now.Before(e.NotBefore) {
 			continue
 		}
-		if !e.IsRecovery() && !audit.Departed(all[i].Outcome) && len(all[i].Carried) == 0 && !pushed(overrides, e.ID) {
+		if !e.IsRecovery() && !audit.Departed(all[i].Outcome) && len(all[i].Carried) == 0 && !model.Pushed(overrides, e.ID) {
 			continue
 		}
 		for _, id := range e.IDs {
@@ -115,10 +115,6 @@ func applyEndings(all []model.Issued, overrides []model.Override, now time.Time)
 			}
 		}
 	}
-}
-
-func pushed(overrides []model.Override, id string) bool {
-	return slices.ContainsFunc(overrides, func(o model.Override) bool { return slices.Contains(o.IDs, id) })
 }
 
 func sortedNames[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

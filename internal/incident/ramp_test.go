@@ -95,6 +95,24 @@ func TestARampWaitsForAHostToReportItsStep(t *testing.T) {
 	s.must(d, decisions.Ask{Right: "recover", Tier: decisions.NextTier})
 }
 
+// A host that was stopped and runs on with its old clock says that it has had a shed
+// since its signed start, and the dwell of the others is not over by that. (Found by
+// the swarm.)
+func TestAHostWithAnOldClockMakesNoTierOlder(t *testing.T) {
+	start := policytest.Now()
+	seen, had := start.Add(160*time.Second), start.Add(130*time.Second)
+	says := func(at, since time.Time) model.HostView {
+		return model.HostView{SeenAt: seen, Report: &model.Report{At: at, Live: []model.ReportLive{{ID: "shed", Since: since}}}}
+	}
+	w := model.World{
+		Issued: []model.Issued{{Directive: model.Directive{ID: "shed", NotBefore: start}}},
+		Hosts:  []model.HostView{says(seen.Add(-172*time.Second), start), says(seen, had)},
+	}
+	if firstSeen(&w); !w.Issued[0].FirstSeen.Equal(had) {
+		t.Errorf("first seen %s, want %s", w.Issued[0].FirstSeen, had)
+	}
+}
+
 // dies signs what is asked for, writes that down, and gets no further.
 func (s *shop) dies(d *Desk, ask decisions.Ask) {
 	s.t.Helper()

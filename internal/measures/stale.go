@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/degradedmode/ic/internal/audit"
 	"github.com/degradedmode/ic/internal/directive"
 	"github.com/degradedmode/ic/internal/model"
 	"github.com/degradedmode/ic/internal/policy"
@@ -94,15 +95,11 @@ func (in *Input) wants() map[string]time.Duration {
 }
 
 // everywhere: a tier of every service is no thing of its own, it is a tier of each.
-func everywhere(name string) bool { return strings.HasPrefix(name, "tier/"+model.AnyScope+"/") }
+func everywhere(name string) bool { return name != "" && name == audit.OfEveryService(name) }
 
 // dateOf is a date by name. A tier of every service is a tier of each.
 func dateOf(dates map[string]time.Time, name string) time.Time {
-	at := dates[name]
-	if parts := strings.Split(name, "/"); len(parts) == 3 && parts[0] == "tier" {
-		at = later(at, dates["tier/"+model.AnyScope+"/"+parts[2]])
-	}
-	return at
+	return later(dates[name], dates[audit.OfEveryService(name)])
 }
 
 func (in *Input) freshness(name string, within time.Duration, live time.Time) Freshness {

@@ -1,6 +1,9 @@
 package model
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // World is everything a verdict may depend on besides the policy and the
 // request. It is built once per decision and never changed afterwards. It can
@@ -106,6 +109,11 @@ type Override struct {
 	IDs       []string  `json:"ids"`
 	Since     time.Time `json:"since"`
 	State     string    `json:"state"` // planned, sent, unconfirmed, partial, effective, ...
+}
+
+// Pushed reports whether one of the overrides has a directive on hosts.
+func Pushed(overrides []Override, id string) bool {
+	return slices.ContainsFunc(overrides, func(o Override) bool { return slices.Contains(o.IDs, id) })
 }
 
 // Inventory is the denominator: which hosts there should be, and as of when. Detail

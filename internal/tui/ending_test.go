@@ -24,7 +24,7 @@ func overNow() Ending {
 			{Cells: []string{"unscored", "120.00 USD", "39486.76 USD", "118.20 USD"}},
 			{Cells: []string{"bypass at the end", "on 3 hosts LEFT OPEN", "none", "none"}, Abnormal: true},
 		},
-		Notes: []string{"! worse than the last run: failed, and passed the last time", "kept: /home/ines/ic/rehearsals/20261130T030000Z-00000000.json"},
+		Notes: []string{"! worse than the last run: failed, and passed the last time", "kept: state/rehearsals/20261130T030000Z-00000000.json"},
 	}
 }
 
@@ -73,7 +73,7 @@ func TestTheEndSaysRehearsalWhateverWasOpen(t *testing.T) {
 		h, over := rehearses(t, c.snap, 80, 24)
 		h.press(c.keys...)
 		h.end(over)
-		h.sees("REHEARSAL is over", "FAILED", "a bypass is alive at the end", "kept: /home/ines", "q or enter leaves")
+		h.sees("REHEARSAL is over", "FAILED", "a bypass is alive at the end", "kept: state/rehearsals", "q or enter leaves")
 		if h.m.mode != inEnding || h.quit {
 			t.Errorf("%s: mode %d, left %v", name, h.m.mode, h.quit)
 		}
