@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/degradedmode/ic/internal/drill/score"
+	"github.com/degradedmode/ic/internal/policy/templates"
 )
 
 // quiet is a night in which everything that leaves no tier behind is done once.
@@ -65,5 +66,12 @@ func TestAFreezeAPingAndEndingsArePractised(t *testing.T) {
 	want, _ := Value(r, Figure{Name: "effective"})
 	if first < 0 || want != r.Events[first].AtMS {
 		t.Errorf("effective after %d ms: %+v", want, r.Events)
+	}
+}
+
+// A card knows the policy's own controller by its name, without knowing the policy.
+func TestTheControllerIsNoPerson(t *testing.T) {
+	if score.Controller != templates.LadderController {
+		t.Errorf("the card's is %q, the policy's %q", score.Controller, templates.LadderController)
 	}
 }
